@@ -2,25 +2,30 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { RetentionRule } from './sweep-objects.ts';
 
-/**
- * How long the zip of an extension stays that its organization does not have: a session that named
- * it may wait for its browser, and an upload stores it before the organization has it.
- */
+/** A session that named an extension may wait for its browser while it is removed. */
 const KEPT_MS = 3_600_000;
+const REMOVALS = { types: new Set(['organization.extension-removed']) };
 
-/** Extensions are kept as long as their organization has them. */
+/**
+ * Extensions are kept as long as their organization has them. One that it never had is `unknown`:
+ * an upload that is refused removes what it stored.
+ */
 export function extensionRetention(
   eventStore: EventStore,
   now: () => number = Date.now,
 ): RetentionRule {
   return {
     kind: 'extensions',
-    async isOver({ organizationId, id, newestAt }) {
-      if (now() - newestAt < KEPT_MS) return false;
+    keepsUntilRemoved: true,
+    async judge({ organizationId, id, newestAt }) {
+      if (now() - newestAt < KEPT_MS) return 'keep';
       const organization = { kind: 'organization', organizationId } as const;
       const fresh = { fromLeader: true };
       const { state } = await loadState<'organization'>(eventStore, organization, fresh);
-      return !(state?.extensions ?? []).some(({ extensionId }) => extensionId === id);
+      if (state?.extensions?.some(({ extensionId }) => extensionId === id)) return 'keep';
+      for await (const { data } of eventStore.history<'organization'>(organization, REMOVALS))
+        if ('extensionId' in data && data.extensionId === id) return 'remove';
+      return 'unknown';
     },
   };
 }

@@ -18,11 +18,12 @@ export function filesRetention({
 }): RetentionRule {
   return {
     kind: 'files',
-    async isOver({ organizationId, id, newestAt }) {
+    async judge({ organizationId, id, newestAt }) {
       const session = await readSession(organizationId, id);
-      if (session !== null && !isFinal(session.status)) return false;
+      if (session !== null && !isFinal(session.status)) return 'keep';
       const since = session?.endedAt ?? null;
-      return now() > (since === null ? newestAt : Date.parse(since)) + retainMs;
+      const until = (since === null ? newestAt : Date.parse(since)) + retainMs;
+      return now() > until ? 'remove' : 'keep';
     },
   };
 }

@@ -25,12 +25,12 @@ function sessionRetention(
 ): RetentionRule {
   return {
     kind,
-    async isOver({ organizationId, id, newestAt }) {
+    async judge({ organizationId, id, newestAt }) {
       const session = { kind: 'session', organizationId, id } as const;
       const { state } = await loadState<'session'>(eventStore, session);
-      if (state !== null && !isFinal(state.status)) return false;
+      if (state !== null && !isFinal(state.status)) return 'keep';
       const endedAt = state?.endedAt == null ? newestAt : Date.parse(state.endedAt);
-      return now() >= endedAt + retainMs;
+      return now() >= endedAt + retainMs ? 'remove' : 'keep';
     },
   };
 }

@@ -17,23 +17,68 @@ export type ObjectGroup = {
   name?: string;
 };
 
+/**
+ * What is to become of a group. `unknown`: no event says that it was removed, and none that it is
+ * kept: it stays until an operator decides. An event store that was restored from an older backup,
+ * or that is another one, knows nothing of what is in use.
+ */
+export type Verdict = 'keep' | 'remove' | 'unknown';
+
 /** How long objects of a kind are kept. Objects of a kind without a rule are kept for ever. */
 export type RetentionRule = {
   kind: string;
   /** True: each object is a group. */
   judgesEach?: true;
-  /** Whether all of the group is to be removed now. An error keeps it until the next sweep. */
-  isOver(group: ObjectGroup): Promise<boolean>;
+  /**
+   * True for what is kept until somebody removes it: few groups are over at once, and many are a
+   * reason to ask first. What is kept for a time may be over all together.
+   */
+  keepsUntilRemoved?: true;
+  /** An error keeps the group until the next sweep. */
+  judge(group: ObjectGroup): Promise<Verdict>;
 };
 
 export type SweepDependencies = {
   objects: ObjectStore;
   rules: readonly RetentionRule[];
   leases: Leases;
+  /** Whether the objects belong to this event store. @throws AnotherEventStore */
+  requireOwnObjects(): Promise<void>;
 };
 
-/** `leftovers`: of puts that never ended. `failed`: groups whose rule or removal failed. */
-export type Sweep = { groups: number; removed: number; leftovers: number; failed: number };
+/** What an operator may allow in one sweep. */
+export type SweepPermissions = {
+  /** Remove groups that the event store does not know, too. */
+  unknown?: boolean;
+  /** Remove more than a sweep removes by itself of what is kept until it is removed. */
+  beyondLimit?: boolean;
+  /** Count, and remove nothing. */
+  isDryRun?: boolean;
+};
+
+/**
+ * `unknown`: groups that the event store does not know, and that were kept. `heldBack`: groups that
+ * are over, of which there were too many for one sweep. `leftovers`: of puts that never ended.
+ * `failed`: groups whose rule or removal failed.
+ */
+export type Sweep = {
+  groups: number;
+  over: number;
+  removed: number;
+  unknown: number;
+  heldBack: number;
+  leftovers: number;
+  failed: number;
+};
+
+/**
+ * The part of a kind's groups that one sweep removes by itself, if the kind is kept until it is
+ * removed, and a number that is always allowed. In regular use a sweep finds what was removed since
+ * the one before.
+ */
+const LIMIT = { part: 0.05, always: 20 };
+/** Groups that are remembered until all of their kind are counted; the others are next. */
+const REMEMBERED_MAX = 10_000;
 
 /** The name of the lease: one sweep at a time. */
 const LEASE = 'object-sweep';
@@ -48,19 +93,16 @@ export function startObjectSweep(
 ): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
+  const tell = (error: unknown, what: string) => log.error({ err: error }, what);
   async function work(): Promise<void> {
     for (;;) {
       await sleep(everyMs, signal);
       if (signal.aborted) return;
       try {
-        const swept = await withLease(dependencies.leases, LEASE, signal, (held) =>
-          sweepObjects(dependencies, held, (error, what) => log.error({ err: error }, what)),
-        );
-        if (swept !== null && swept.removed + swept.leftovers > 0)
-          log.info(swept, 'removed objects whose time is over');
+        const swept = await sweepWithLease(dependencies, signal, tell);
+        if (swept !== null) report(swept, log);
       } catch (error) {
-        if (!signal.aborted)
-          log.error({ err: error }, 'the sweep of objects failed; it is tried again');
+        if (!signal.aborted) tell(error, 'the sweep of objects failed; it is tried again');
       }
     }
   }
@@ -73,6 +115,30 @@ export function startObjectSweep(
   };
 }
 
+function report(swept: Sweep, log: Logger): void {
+  if (swept.removed + swept.leftovers > 0) log.info(swept, 'removed objects whose time is over');
+  if (swept.heldBack > 0)
+    log.error(
+      swept,
+      'too many objects are over at once, and all of their kind stay: see `bss objects sweep`',
+    );
+  if (swept.unknown > 0)
+    log.warn(swept, 'objects that the event store does not know stay: see `bss objects sweep`');
+}
+
+/** One sweep; null: another process sweeps. @throws as `sweepObjects`; AnotherEventStore */
+export function sweepWithLease(
+  dependencies: SweepDependencies,
+  signal: AbortSignal,
+  onFailure: (error: unknown, what: string) => void,
+  permissions: SweepPermissions = {},
+): Promise<Sweep | null> {
+  return withLease(dependencies.leases, LEASE, signal, async (held) => {
+    await dependencies.requireOwnObjects();
+    return sweepObjects(dependencies, held, onFailure, permissions);
+  });
+}
+
 /**
  * Removes the groups of objects whose rule says that their time is over, and what killed puts left.
  * @throws ObjectStoreUnavailable; the signal's reason
@@ -81,22 +147,60 @@ export async function sweepObjects(
   { objects, rules }: Pick<SweepDependencies, 'objects' | 'rules'>,
   signal: AbortSignal,
   onFailure: (error: unknown, what: string) => void,
+  permissions: SweepPermissions = {},
 ): Promise<Sweep> {
-  const sweep: Sweep = { groups: 0, removed: 0, leftovers: 0, failed: 0 };
-  for (const rule of rules)
+  const { isDryRun = false } = permissions;
+  const nothing = { groups: 0, over: 0, removed: 0, unknown: 0, heldBack: 0 };
+  const sweep: Sweep = { ...nothing, leftovers: 0, failed: 0 };
+  for (const rule of rules) await sweepKind(rule);
+  signal.throwIfAborted();
+  if (!isDryRun) sweep.leftovers = await objects.removeLeftovers();
+  return sweep;
+
+  async function sweepKind(rule: RetentionRule): Promise<void> {
+    const waitsForAll = rule.keepsUntilRemoved === true && permissions.beyondLimit !== true;
+    const waiting: ObjectGroup[] = [];
+    let [groups, over] = [0, 0];
     for await (const group of groupsOf(objects.list(`${rule.kind}/`), rule)) {
       signal.throwIfAborted();
-      sweep.groups += 1;
-      try {
-        if (await rule.isOver(group)) sweep.removed += await removeGroup(objects, group);
-      } catch (error) {
-        sweep.failed += 1;
-        onFailure(error, `objects of ${rule.kind} are kept until the next sweep`);
-      }
+      groups += 1;
+      const verdict = await judged(rule, group);
+      if (verdict === 'unknown') sweep.unknown += 1;
+      if (verdict !== 'remove') continue;
+      over += 1;
+      if (!waitsForAll) await removed(group);
+      else if (waiting.length < REMEMBERED_MAX) waiting.push(group);
     }
-  signal.throwIfAborted();
-  sweep.leftovers = await objects.removeLeftovers();
-  return sweep;
+    sweep.groups += groups;
+    sweep.over += over;
+    if (over > Math.max(LIMIT.always, LIMIT.part * groups) && waitsForAll) sweep.heldBack += over;
+    else for (const group of waiting) await removed(group);
+  }
+
+  async function judged(rule: RetentionRule, group: ObjectGroup): Promise<Verdict> {
+    try {
+      const verdict = await rule.judge(group);
+      return verdict === 'unknown' && permissions.unknown === true ? 'remove' : verdict;
+    } catch (error) {
+      failed(group, error);
+      return 'keep';
+    }
+  }
+
+  async function removed(group: ObjectGroup): Promise<void> {
+    signal.throwIfAborted();
+    if (isDryRun) return;
+    try {
+      sweep.removed += await removeGroup(objects, group);
+    } catch (error) {
+      failed(group, error);
+    }
+  }
+
+  function failed({ kind }: ObjectGroup, error: unknown): void {
+    sweep.failed += 1;
+    onFailure(error, `objects of ${kind} are kept until the next sweep`);
+  }
 }
 
 /** Keys come in order, so that a group is together. A key of two segments is in none. */

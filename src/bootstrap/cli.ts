@@ -20,6 +20,7 @@ import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
+import type { SweepDependencies } from '#src/archivist/sweep-objects.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
 
 /** The running service as the commands of `bss` use it. */
@@ -28,6 +29,8 @@ export type OpenService = AsyncDisposable & {
   /** Of the log and its archive. */
   records: RawRecords;
   objects: ObjectStore;
+  /** What a sweep of the objects needs; they are where OBJECT_STORE says. */
+  openObjectSweep(): Promise<SweepDependencies>;
   archiveFiles(): Promise<ArchiveFiles>;
   openArchive: OpenArchive;
   /** What a run of the archivist needs. @throws ServiceNotFoundError as for the read model */
@@ -62,6 +65,7 @@ export async function openService(
   const archiveFiles = () => openArchiveFiles(config.archive.place);
   const openArchive = openOnce(archiveFiles);
   const eventStore = withArchive(log, openArchive);
+  const context = createCommandContext(eventStore, Date.now);
   async function openViews(): Promise<RedisViews> {
     if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
     // Loaded only where it is used, like the archivist: few commands do.
@@ -70,7 +74,7 @@ export async function openService(
     return views;
   }
   return {
-    context: createCommandContext(eventStore, Date.now),
+    context,
     objects: createJetStreamObjectStore(connection),
     archiveFiles,
     openArchive,
@@ -79,12 +83,18 @@ export async function openService(
     readStreamSizes: createJetStreamSizes(connection),
     deadLetters: createJetStreamDeadLetters(connection),
     openViews,
+    async openObjectSweep() {
+      const { sweepDependencies } = await import('./objects/object-sweep.ts');
+      const { openObjectStore } = await import('./objects/open-object-store.ts');
+      const objects = await openObjectStore(config.objects, connection);
+      return sweepDependencies({ config, connection, objects, context });
+    },
     async openArchivist() {
       const { archivistDependencies } = await import('./archivist.ts');
       return archivistDependencies({
         config,
         connection,
-        context: createCommandContext(eventStore, Date.now),
+        context,
         rawViews: await openViews(),
       });
     },

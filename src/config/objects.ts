@@ -6,6 +6,8 @@ export type ObjectsConfig = {
   /** Greatest size of the stream OBJECTS. */
   maxBytes: number;
   sweepEveryMs: number;
+  /** How long the archive of a replaced version of a profile stays. */
+  replacedKeptMs: number;
 };
 
 export const objectsVariables = {
@@ -23,6 +25,12 @@ export const objectsVariables = {
     fallback: '1h',
     meaning: 'how often the archivist removes those whose time is over',
   },
+  PROFILE_REPLACED_KEPT: {
+    fallback: '2d',
+    meaning:
+      'how long replaced versions of profiles stay in a bucket, so that a restored backup of ' +
+      'this age finds them; in NATS the backup has them, and they stay for an hour',
+  },
 } as const;
 type Name = keyof typeof objectsVariables | keyof typeof s3Variables | 'ARCHIVE_URL';
 
@@ -30,10 +38,14 @@ const MIB = 1024 ** 2;
 
 /** @throws BadConfig naming the variable that is wrong */
 export function readObjects(read: Read<Name>): ObjectsConfig {
+  const place = readPlace(read);
+  const replacedKeptMs = wait('PROFILE_REPLACED_KEPT', read);
   return {
-    place: readPlace(read),
+    place,
     maxBytes: integer('OBJECT_STORE_MAX_MB', read, 64, 100_000_000) * MIB,
     sweepEveryMs: wait('OBJECT_SWEEP_EVERY', read),
+    // Those in NATS are in the backup of NATS.
+    replacedKeptMs: place === 'jetstream' ? 0 : replacedKeptMs,
   };
 }
 

@@ -29,24 +29,16 @@ export type ProfileVault = {
   load(owner: ProfileOwner, sha256: string): Promise<Archive>;
   /** Removes an archive that is not recorded; it may be missing. */
   remove(owner: ProfileOwner, sha256: string): Promise<void>;
-  /**
-   * Removes the archives that are not among these: old versions, and what was stored and never
-   * recorded. One that is younger than `UNRECORDED_MS` may be about to be recorded, and stays.
-   */
-  keepOnly(owner: ProfileOwner, sha256s: readonly string[]): Promise<void>;
 };
 
 export type ProfileVaultOptions = {
-  objects: Pick<ObjectStore, 'put' | 'get' | 'list' | 'remove'>;
+  objects: Pick<ObjectStore, 'put' | 'get' | 'remove'>;
   masterKey: Uint8Array;
   /** A folder of its own, which is emptied now: an archive is spooled there, encrypted. */
   folder: string;
   /** The largest profile, uncompressed. */
   bytesMax: number;
 };
-
-/** An archive is recorded right after it is stored, or not at all. */
-const UNRECORDED_MS = 3_600_000;
 
 /** The key's prefix of all archives of a profile. */
 export function archivesOf({ organizationId, profileId }: ProfileOwner): string {
@@ -93,13 +85,6 @@ export async function openProfileVault(options: ProfileVaultOptions): Promise<Pr
       return unpack(unseal(masterKey, nameOf(owner), found.body), bytesMax);
     },
     remove: (owner, sha256) => objects.remove(archivesOf(owner) + sha256),
-    async keepOnly(owner, sha256s) {
-      const prefix = archivesOf(owner);
-      for await (const { key, storedAt } of objects.list(prefix)) {
-        const isKept = sha256s.includes(key.slice(prefix.length));
-        if (!isKept && Date.now() - storedAt > UNRECORDED_MS) await objects.remove(key);
-      }
-    },
   };
 }
 

@@ -141,7 +141,7 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
   async function sweepAt(now: number): Promise<void> {
     await using log = await openLog(service);
     await using store = createS3ObjectStore({ ...s3.options, prefix: 'objects/' });
-    const rules = [profileRetention(log.eventStore, () => now)];
+    const rules = [profileRetention(log.eventStore, { replacedKeptMs: 0, now: () => now })];
     const failures: unknown[] = [];
     await sweepObjects({ objects: store, rules }, new AbortController().signal, (error) =>
       failures.push(error),

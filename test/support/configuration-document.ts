@@ -93,6 +93,7 @@ export const topics: readonly Topic[] = [
       OBJECT_STORE: 'jetstream or URL',
       OBJECT_STORE_MAX_MB: 'MB',
       OBJECT_SWEEP_EVERY: DURATION,
+      PROFILE_REPLACED_KEPT: DURATION,
       FILES_FILE_MAX: 'bytes, as 200MB',
       FILES_SESSION_MAX: 'bytes, as 1GB',
       FILES_RETAIN: DURATION,

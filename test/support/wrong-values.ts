@@ -247,6 +247,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['s3://', /is not like s3:\/\/bucket/],
   ],
   OBJECT_SWEEP_EVERY: duration,
+  PROFILE_REPLACED_KEPT: duration,
   OBJECT_STORE_MAX_MB: [
     ['8G', /not a whole number/],
     ['10', /not a whole number from 64/],

@@ -84,6 +84,19 @@ export const installationCommands: readonly KnownCommand[] = [
     load: async () => (await import('../commands/archive/run.ts')).runArchiveCommand,
   },
   {
+    name: 'objects sweep',
+    summary: 'Count the files, profiles and recordings whose time is over, or remove them now',
+    options: {
+      remove: { meaning: 'remove them; without it nothing is removed' },
+      unknown: {
+        meaning: 'remove those that the event store does not know, too; take a backup first',
+      },
+      'beyond-limit': { meaning: 'also if more are over at once than a sweep removes by itself' },
+      adopt: { meaning: 'first make this event store the owner of the bucket' },
+    },
+    load: async () => (await import('../commands/objects/sweep.ts')).sweepObjectsCommand,
+  },
+  {
     name: 'backup',
     summary: 'Write all streams to a folder while the service runs',
     options: { to: { value: 'DIR', meaning: 'an empty folder; created if it is missing' } },

@@ -29,8 +29,6 @@ export type Profiles = {
   ): Promise<Stored | null>;
   /** How many versions of a profile are kept. */
   versionsKept: number;
-  /** Removes the archives of versions that are kept no more. */
-  removeOld(owner: ProfileOwner): Promise<void>;
   /**
    * Launches a browser for a session with a profile.
    * @throws LaunchFailed also where the profile's version cannot be read
@@ -73,13 +71,6 @@ export function createProfiles(given: {
       return slot === null || tooLate.aborted ? null : await save();
     },
     versionsKept,
-    async removeOld(owner) {
-      const versions = (await read(owner))?.versions ?? [];
-      await vault.keepOnly(
-        owner,
-        versions.map(({ sha256 }) => sha256),
-      );
-    },
     async launch(browsers, spec, profile) {
       let damage: Error | null = null;
       // Begun now, so that it is read while the browser's other programs start.

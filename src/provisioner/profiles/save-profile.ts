@@ -124,7 +124,7 @@ async function storeInTurn(
 }
 
 /**
- * Records an archive that is stored: a crash before leaves an object that the next save removes,
+ * Records an archive that is stored: a crash before leaves an object that nothing refers to,
  * and the last version unchanged.
  * @throws NotSaved where the session may not save it; whatever the event store throws
  */
@@ -141,12 +141,13 @@ async function record(
   const browser = pool.browsers.build().version;
   const saved = { profileId, archive: { sha256, bytes, browser, contents }, kept, atEnd };
   const recorded = await pool.reporter.profile({ organizationId, id: sessionId }, saved, metadata);
-  const isRefused = isRejection(recorded);
-  const removing = isRefused ? vault.remove(owner, sha256) : pool.profiles.removeOld(owner);
-  await removing.catch((error: unknown) =>
-    pool.log.warn({ err: error, ...owner }, 'failed to remove an archive of a profile'),
-  );
-  if (isRefused) throw new NotSaved('not_writer', `it may not be saved: ${recorded.code}`);
+  if (!isRejection(recorded)) return;
+  await vault
+    .remove(owner, sha256)
+    .catch((error: unknown) =>
+      pool.log.warn({ err: error, ...owner }, 'failed to remove an archive of a profile'),
+    );
+  throw new NotSaved('not_writer', `it may not be saved: ${recorded.code}`);
 }
 
 function reasonOf(error: unknown): NotSavedReason {

@@ -28,7 +28,6 @@ export const noVault = {
     save: () => Promise.reject(new Error('no archive is stored here')),
     load: () => Promise.reject(new Error('no archive is stored here')),
     remove: () => Promise.resolve(),
-    keepOnly: () => Promise.resolve(),
   },
   profileVersions: 1,
 };

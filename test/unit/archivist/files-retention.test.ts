@@ -17,19 +17,24 @@ const retainMs = 24 * HOUR;
 const group = { kind: 'files', organizationId: 'acme', id: 'ses_1', objects: 1, bytes: 1 };
 
 test.each([
-  ['an active session', begun, 100 * HOUR, false],
-  ['one that stops', [...begun, stopRequested()], 100 * HOUR, false],
-  ['one that has stopped', [...begun, stopRequested(), stopped(T0, 1)], retainMs, false],
-  ['one that stopped a day ago', [...begun, stopRequested(), stopped(T0, 1)], retainMs + 1, true],
-  ['one that failed long ago', [...begun, failed()], 100 * HOUR, true],
-  ['one that nothing is known of', [], retainMs + MINUTE, false],
-  ['one that nothing was known of for long', [], retainMs + MINUTE + 1, true],
-])('the files of %s', async (_, events, afterMs, isOver) => {
+  ['an active session', begun, 100 * HOUR, 'keep'],
+  ['one that stops', [...begun, stopRequested()], 100 * HOUR, 'keep'],
+  ['one that has stopped', [...begun, stopRequested(), stopped(T0, 1)], retainMs, 'keep'],
+  [
+    'one that stopped a day ago',
+    [...begun, stopRequested(), stopped(T0, 1)],
+    retainMs + 1,
+    'remove',
+  ],
+  ['one that failed long ago', [...begun, failed()], 100 * HOUR, 'remove'],
+  ['one that nothing is known of', [], retainMs + MINUTE, 'keep'],
+  ['one that nothing was known of for long', [], retainMs + MINUTE + 1, 'remove'],
+])('the files of %s', async (_, events, afterMs, verdict) => {
   const session = events.length === 0 ? null : foldAll<'session'>(sessionRef, null, events);
   const rule = filesRetention({
     readSession: async () => session,
     retainMs,
     now: () => T0 + afterMs,
   });
-  expect(await rule.isOver({ ...group, newestAt: T0 + MINUTE })).toBe(isOver);
+  expect(await rule.judge({ ...group, newestAt: T0 + MINUTE })).toBe(verdict);
 });

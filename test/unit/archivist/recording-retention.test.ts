@@ -22,22 +22,22 @@ test.each(kinds)('%s are kept while the session runs, and for a time after', asy
   const rule = of({ eventStore, now: () => now }, 2 * HOUR);
   expect(rule.kind).toBe(kind);
   const { organizationId, id } = sessionRef;
-  const isOver = () => rule.isOver({ ...newest, kind, organizationId, id });
+  const verdict = () => rule.judge({ ...newest, kind, organizationId, id });
   await append(requested({ record: true }), activated());
-  expect(await isOver()).toBe(false);
+  expect(await verdict()).toBe('keep');
   const end = failed();
   await append(end);
   const endedAt = end.type === 'session.failed' ? Date.parse(end.data.endedAt) : 0;
   now = endedAt + 2 * HOUR - 1;
-  expect(await isOver()).toBe(false);
+  expect(await verdict()).toBe('keep');
   now += 1;
-  expect(await isOver()).toBe(true);
+  expect(await verdict()).toBe('remove');
 });
 
 test.each(kinds)('%s of a session that is not known go by the newest', async (kind, of) => {
   const rule = (now: number) =>
     of({ eventStore: createMemoryEventStore(), now: () => now }, 2 * HOUR);
   const group = { ...newest, kind, organizationId: 'org_acme', id: 'ses_gone' };
-  expect(await rule(T0).isOver(group)).toBe(false);
-  expect(await rule(T0 + HOUR).isOver(group)).toBe(true);
+  expect(await rule(T0).judge(group)).toBe('keep');
+  expect(await rule(T0 + HOUR).judge(group)).toBe('remove');
 });

@@ -1,10 +1,14 @@
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/own-objects.ts';
 import {
   startObjectSweep,
   sweepObjects,
+  sweepWithLease,
   type ObjectGroup,
   type RetentionRule,
 } from '#src/archivist/sweep-objects.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { ObjectStoreUnavailable } from '#src/objects/object-store.ts';
@@ -12,6 +16,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import { eventually } from '#test/support/projector.ts';
 
 const never = new AbortController().signal;
+const NOTHING = { over: 0, removed: 0, unknown: 0, heldBack: 0, leftovers: 0, failed: 0 };
 
 /** A store with an object of one byte at each key, stored one millisecond after the other. */
 async function storeWith(...keys: string[]) {
@@ -29,13 +34,13 @@ async function storeWith(...keys: string[]) {
 }
 
 /** A rule by which the groups with one of these ids are over. */
-function over(kind: string, ...ids: string[]) {
+function over(kind: string, ...ids: string[]): { rule: RetentionRule; asked: ObjectGroup[] } {
   const asked: ObjectGroup[] = [];
   const rule: RetentionRule = {
     kind,
-    async isOver(group) {
+    async judge(group) {
       asked.push(group);
-      return ids.includes(group.id);
+      return ids.includes(group.id) ? 'remove' : 'keep';
     },
   };
   return { rule, asked };
@@ -49,7 +54,7 @@ test('removes the groups whose time is over by the rule of their kind, and no ot
   const [files, extensions] = [over('files', 'ses_1'), over('extensions', 'e_2')];
   const rules = [files.rule, extensions.rule];
   const swept = await sweepObjects({ objects, rules }, never, () => undefined);
-  expect(swept).toEqual({ groups: 6, removed: 4, leftovers: 0, failed: 0 });
+  expect(swept).toEqual({ ...NOTHING, groups: 6, over: 3, removed: 4 });
   expect(await left()).toEqual([
     'files/acme/ses_2/a',
     'files/zeta/ses_10/a',
@@ -63,7 +68,7 @@ test('removes the groups whose time is over by the rule of their kind, and no ot
 
 test('keeps objects of a kind without a rule, and those whose rule fails', async () => {
   const { objects, left } = await storeWith('files/acme/ses_1/a', 'extensions/acme/e_1');
-  const rule = { kind: 'files', isOver: () => Promise.reject(new Error('no answer')) };
+  const rule = { kind: 'files', judge: () => Promise.reject(new Error('no answer')) };
   const failures: unknown[] = [];
   const swept = await sweepObjects({ objects, rules: [rule] }, never, (error) =>
     failures.push(error),
@@ -89,7 +94,10 @@ test('goes on after an outage, and leaves the lease to others', async () => {
   };
   await leases.acquire('object-sweep', 'another process');
   const { rule } = over('files', 'ses_1');
-  await using _ = startObjectSweep({ objects: store, rules: [rule], leases }, { everyMs: 5, log });
+  await using _ = startObjectSweep(
+    { objects: store, rules: [rule], leases, requireOwnObjects: async () => {} },
+    { everyMs: 5, log },
+  );
   await leases.release('object-sweep', 'another process');
   await vi.waitFor(async () => expect(await left()).toEqual([]), eventually);
   await vi.waitFor(
@@ -97,4 +105,67 @@ test('goes on after an outage, and leaves the lease to others', async () => {
     eventually,
   );
   expect(logged.filter((text) => text.includes('tried again'))).toHaveLength(2);
+});
+
+describe('what is kept until somebody removes it', () => {
+  const ids = Array.from({ length: 100 }, (_, n) => `e_${n}`);
+  const kept = (over: number): RetentionRule => ({
+    kind: 'extensions',
+    keepsUntilRemoved: true,
+    judge: async ({ id }) => (Number(id.slice(2)) < over ? 'remove' : 'keep'),
+  });
+  const sweep = async (over: number, permissions = {}) => {
+    const { objects, left } = await storeWith(...ids.map((id) => `extensions/acme/${id}`));
+    const swept = await sweepObjects({ objects, rules: [kept(over)] }, never, raise, permissions);
+    return { swept, left: (await left()).length };
+  };
+  const raise = (error: unknown) => {
+    throw error;
+  };
+
+  test('a few of them are removed', async () => {
+    expect(await sweep(20)).toMatchObject({ swept: { removed: 20, heldBack: 0 }, left: 80 });
+  });
+
+  test('many at once all stay, until an operator allows it', async () => {
+    expect(await sweep(21)).toMatchObject({ swept: { removed: 0, heldBack: 21 }, left: 100 });
+    const allowed = await sweep(21, { beyondLimit: true });
+    expect(allowed).toMatchObject({ swept: { removed: 21, heldBack: 0 }, left: 79 });
+  });
+
+  test('a dry run removes nothing', async () => {
+    expect(await sweep(5, { isDryRun: true })).toMatchObject({
+      swept: { over: 5, removed: 0 },
+      left: 100,
+    });
+  });
+});
+
+test('what the event store does not know stays, until an operator removes it', async () => {
+  const { objects, left } = await storeWith('files/acme/ses_1/a');
+  const rule: RetentionRule = { kind: 'files', judge: async () => 'unknown' };
+  const sweep = (permissions = {}) =>
+    sweepObjects({ objects, rules: [rule] }, never, () => undefined, permissions);
+  expect(await sweep()).toMatchObject({ removed: 0, unknown: 1 });
+  expect(await left()).toHaveLength(1);
+  expect(await sweep({ unknown: true })).toMatchObject({ removed: 1, unknown: 0 });
+  expect(await left()).toEqual([]);
+});
+
+test('the objects of another event store are not swept, until this one adopts them', async () => {
+  const { objects, left } = await storeWith('files/acme/ses_1/a');
+  const { rule } = over('files', 'ses_1');
+  const leases = createMemoryLeases({ now: Date.now });
+  const sweepBy = (eventStore: EventStore) => {
+    const requireOwn = () => requireOwnObjects({ objects, eventStore });
+    const parts = { objects, rules: [rule], leases, requireOwnObjects: requireOwn };
+    return sweepWithLease(parts, never, () => undefined);
+  };
+  const [ours, another] = [createMemoryEventStore(), createMemoryEventStore()];
+  await requireOwnObjects({ objects, eventStore: ours });
+  await expect(sweepBy(another)).rejects.toThrow(AnotherEventStore);
+  expect(await left()).toHaveLength(1);
+  await adoptObjects({ objects, eventStore: another });
+  await expect(sweepBy(ours)).rejects.toThrow(AnotherEventStore);
+  expect(await sweepBy(another)).toMatchObject({ removed: 1 });
 });
