@@ -43,7 +43,8 @@ export const ProfileVersion = Type.Object({
   savedAt: Moment,
   sha256: Type.String({
     pattern: '^[0-9a-f]{64}$',
-    description: 'SHA-256 of the encrypted archive, which names it in the object store',
+    description:
+      'SHA-256 of the packed archive before its encryption, which names it in the object store',
   }),
   bytes: Bytes,
   browser: Type.String({ maxLength: 64, description: 'version of the browser that wrote it' }),

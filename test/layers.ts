@@ -3,7 +3,13 @@ import type { SourceFile } from './support/source-files.ts';
 /** Who may import whom: the one table of the architecture that a test holds (tidy.test.ts). */
 
 /** What any file may import but those of the contract. */
-const common = ['src/errors.ts', 'src/ids.ts', 'src/moment.ts', 'package.json'];
+const common = [
+  'src/errors.ts',
+  'src/ids.ts',
+  'src/moment.ts',
+  'src/master-keys.ts',
+  'package.json',
+];
 /** Reading and writing the log, above the stores: what each role builds on. */
 const core = [
   'events',
@@ -27,6 +33,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/errors.ts': [],
   'src/ids.ts': [],
   'src/moment.ts': [],
+  'src/master-keys.ts': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
@@ -133,6 +140,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...core,
     'src/history',
     'src/recordings',
+    'src/profiles',
     'src/audit',
     'src/operator',
     'src/config',

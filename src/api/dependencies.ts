@@ -20,7 +20,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { AddressRules } from '#src/webhooks/addresses.ts';
-import type { SecretOf } from '#src/webhooks/signature.ts';
+import type { WebhookSecrets } from '#src/webhooks/signature.ts';
 import type { WebhookRecords } from '#src/webhooks/webhook-records.ts';
 import type { AuditSource } from './audit-export/audit-exports.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
@@ -100,7 +100,7 @@ export type ApiDependencies = {
   /** What webhooks' routes need beside. */
   webhooks: {
     records: Pick<WebhookRecords, 'load' | 'attempts'>;
-    secretOf: SecretOf;
+    secretOf: WebhookSecrets['secretOf'];
     rules: AddressRules;
   };
   /** What operators may see and change beside. */

@@ -141,8 +141,8 @@ function composeFeed({ config, context, log }: Infrastructure) {
 
 /** What goes by a gateway: WebDriver's commands to sessions' drivers, and ports of sessions. */
 function composeByGateway(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
-  const { config, masterKey, urls, log } = infrastructure;
-  const tickets = createTickets(Buffer.from(masterKey));
+  const { config, masterKeys, urls, log } = infrastructure;
+  const tickets = createTickets(masterKeys.current.bytes);
   return {
     gatewayUrl: config.gateway.internalUrl,
     debuggerAddresses: createDebuggerAddresses({

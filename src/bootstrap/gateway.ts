@@ -13,7 +13,7 @@ import { createTickets } from '#src/gateway/access/ticket.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
-  const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
+  const { config, context, sessionEvents, log, masterKeys, certificate, metrics } = infrastructure;
   const { connection, eventsSilenceMs, linkKeys } = infrastructure;
   const reception = { isConnected: () => connection.isConnected(), eventsSilenceMs };
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
@@ -30,7 +30,7 @@ export async function composeGateway(infrastructure: Infrastructure) {
     },
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
-    tickets: createTickets(Buffer.from(masterKey)),
+    tickets: createTickets(masterKeys.current.bytes),
     sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
     debuggerPorts: config.gateway.debuggerPorts,

@@ -27,6 +27,7 @@ import { withSharedSubscription } from '#src/event-store/shared-subscription.ts'
 import { createStateCache } from '#src/event-store/state-cache.ts';
 import { subscribeToSessions, type SessionEvents } from '#src/event-store/session-events.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
+import type { MasterKeys } from '#src/master-keys.ts';
 import type { Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
@@ -36,7 +37,7 @@ export type BootstrapOptions = {
   log: Logger;
   natsUrl: string;
   redisUrl: string;
-  masterKey: string;
+  masterKeys: MasterKeys;
   /** The credential of /api/operator; null: there is no such path. */
   operatorToken: string | null;
   serverId: string;
@@ -114,7 +115,8 @@ export async function openInfrastructure(
     ),
   );
   const files = config.incoming.certificate;
-  const masterKey = Buffer.from(options.masterKey);
+  // What is open to the holder of a key is open to the current one alone.
+  const { bytes: masterKey } = options.masterKeys.current;
   const tickets = createTickets(masterKey);
   const { publicWsUrl, publicWssUrl } = config.gateway;
   return {
@@ -132,7 +134,7 @@ export async function openInfrastructure(
     urls: createUrls({ wsUrl: publicWsUrl, wssUrl: publicWssUrl, tickets }),
     vncPasswordOf: createVncSecret(masterKey),
     linkKeys: createLinkKeys(masterKey),
-    proxyPasswords: createProxyPasswords(masterKey),
+    proxyPasswords: createProxyPasswords(options.masterKeys),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
 }

@@ -84,10 +84,10 @@ function composeFiles(infrastructure: Infrastructure, { folders }: Browsers) {
   return createSessionFiles({ eventStore, now, objects, folders, log, limits: config.files });
 }
 
-function openVault({ config, objects, masterKey }: Infrastructure): Promise<ProfileVault> {
+function openVault({ config, objects, masterKeys }: Infrastructure): Promise<ProfileVault> {
   return openProfileVault({
     objects,
-    masterKey: Buffer.from(masterKey),
+    masterKeys,
     folder: join(config.dataDir, 'profiles'),
     bytesMax: config.profiles.bytesMax,
   });

@@ -8,6 +8,7 @@ import { ensurePrograms, findProgram } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret } from '#src/embedded/secrets.ts';
 import { newId } from '#src/ids.ts';
+import { parseMasterKeys } from '#src/master-keys.ts';
 import { newAccountSeed, readIssuer, type Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { welcomeText } from './welcome.ts';
@@ -159,11 +160,13 @@ async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer
 
 /** What is generated and kept in the data folder, where the configuration does not give it. */
 async function findKept(config: Config) {
-  const { dataDir, masterKey } = config;
+  const { dataDir } = config;
+  const masterKey =
+    config.masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret));
   // Also where it has another name: the file stands for this folder in the server's lease.
   const serverId = await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv'));
   return {
-    masterKey: masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret)),
+    masterKeys: parseMasterKeys(masterKey),
     operatorToken: await findOperatorToken(config),
     serverId: config.serverId ?? serverId,
   };

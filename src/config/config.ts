@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { MASTER_KEYS_MAX, masterKeyTexts } from '#src/master-keys.ts';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, readLimits, type DockerConfig } from './docker.ts';
 import { kubernetesVariables, readKubernetes, type KubernetesConfig } from './kubernetes.ts';
@@ -187,7 +188,9 @@ export const variables = {
   MASTER_KEY: {
     fallback: '',
     meaning:
-      'key of tickets, VNC passwords, webhooks and links to browsers; empty: generated and kept',
+      'keys of profiles, webhooks, tickets, VNC passwords and links to browsers, the current one ' +
+      'first and at most four older ones behind it, separated by white space; empty: generated ' +
+      'and kept',
   },
   OPERATOR_TOKEN: {
     fallback: '',
@@ -263,12 +266,23 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       perOrganizationMax: integer('EVENT_STREAMS_PER_ORGANIZATION', read, 1, 100_000),
     },
     devApiKey: secret('DEV_API_KEY', optional, 16),
-    masterKey: secret('MASTER_KEY', optional, 32),
+    masterKey: masterKeys(optional),
     operatorToken: secret('OPERATOR_TOKEN', optional, 16),
     jwt: readJwt(read),
     telemetry: readTelemetry(read),
     logLevel: oneOf('LOG_LEVEL', read, ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
   };
+}
+
+/** The keys as they are given: one by one they are as other secrets are. */
+function masterKeys(optional: (name: 'MASTER_KEY') => string | null): string | null {
+  const text = optional('MASTER_KEY');
+  if (text === null) return null;
+  const keys = masterKeyTexts(text).map((key) => secret('MASTER_KEY', () => key, 32));
+  if (keys.length > MASTER_KEYS_MAX)
+    throw new BadConfig(`MASTER_KEY: more than ${MASTER_KEYS_MAX}`);
+  if (new Set(keys).size < keys.length) throw new BadConfig('MASTER_KEY: a key is given twice');
+  return text;
 }
 
 /** The shortest duration that a session may request. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { masterKeyTexts } from '#src/master-keys.ts';
 import { BadConfig } from './parse.ts';
 
 /** Variables whose value is a secret; each may be in the file that `<name>_FILE` names. */
@@ -70,6 +71,11 @@ const REPETITION = /^(.{1,16}?)\1+.{0,15}$/s;
  * fewer than 8 different ones once in some 25 million times.
  */
 export function weaknessOf(name: SecretName, secret: string): string | null {
+  const parts = name === 'MASTER_KEY' ? masterKeyTexts(secret) : [secret];
+  return parts.map((part) => weaknessOfOne(name, part)).find((one) => one !== null) ?? null;
+}
+
+function weaknessOfOne(name: SecretName, secret: string): string | null {
   const lengthMin = LENGTH_MIN[name];
   if (secret.length < lengthMin)
     return `it has ${secret.length} characters; ${lengthMin} are needed`;

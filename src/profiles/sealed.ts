@@ -1,29 +1,39 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import {
+  findMasterKey,
+  MASTER_KEY_ID_BYTES,
+  type MasterKey,
+  type MasterKeys,
+} from '#src/master-keys.ts';
 import { ArchiveDamaged, readExactly } from './read-exactly.ts';
 
 /**
  * A stream encrypted and authenticated with AES-256-GCM, in frames: its reader gets no byte that
- * was not verified, and learns whether it is complete. An object begins with its format and a salt.
- * Its key is derived from the master key, the salt and the owner, so that no two objects have the
- * same one, and an object that was put in another's place cannot be read.
+ * was not verified, and learns whether it is complete. An object begins with its format, the id of
+ * the master key and a salt. Its key is derived from the master key, the salt and the owner, so
+ * that no two objects have the same one, and an object that was put in another's place cannot be
+ * read.
  */
 
-const FORMAT = Buffer.from('bssprf1\n');
+const FORMAT = Buffer.from('bssprf2\n');
 const SALT_BYTES = 32;
 const TAG_BYTES = 16;
 const FRAME_BYTES = 256 * 1024;
 /** Of a frame's length; set for the last frame. */
 const LAST = 0x8000_0000;
 
+/** What an object begins with, up to its salt: its format, and the id of its master key. */
+export const SEAL_BYTES = FORMAT.length + MASTER_KEY_ID_BYTES;
+
 /** @param owner whose it is: part of the key */
 export async function* seal(
-  masterKey: Uint8Array,
+  { id, bytes }: MasterKey,
   owner: string,
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer> {
   const salt = randomBytes(SALT_BYTES);
-  const key = keyOf(masterKey, owner, salt);
-  yield Buffer.concat([FORMAT, salt]);
+  const key = keyOf(bytes, owner, salt);
+  yield Buffer.concat([FORMAT, id, salt]);
   let count = 0;
   // The last frame is marked, so one is held back.
   let held: Buffer = Buffer.alloc(0);
@@ -46,17 +56,32 @@ function frame(key: Buffer, count: number, plain: Buffer, isLast: boolean): Buff
   return Buffer.concat([length, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** @throws ArchiveDamaged */
+/** The id of the master key that an object was sealed with. @throws ArchiveDamaged */
+export function sealedWith(head: Buffer): Buffer {
+  if (head.length < SEAL_BYTES || !head.subarray(0, FORMAT.length).equals(FORMAT))
+    throw new ArchiveDamaged('it is of no format that this version reads');
+  return head.subarray(FORMAT.length, SEAL_BYTES);
+}
+
+/**
+ * @param onOlder called if it was sealed with another key than the current one
+ * @throws ArchiveDamaged, also if it was sealed with a key that is none of these
+ */
 export async function* unseal(
-  masterKey: Uint8Array,
+  masterKeys: MasterKeys,
   owner: string,
   source: AsyncIterable<Uint8Array>,
+  onOlder: () => void = () => undefined,
 ): AsyncGenerator<Buffer> {
   const reader = readExactly(source);
-  const head = await reader.take(FORMAT.length + SALT_BYTES);
-  if (!head.subarray(0, FORMAT.length).equals(FORMAT))
-    throw new ArchiveDamaged('it is of no format that this version reads');
-  const key = keyOf(masterKey, owner, head.subarray(FORMAT.length));
+  const id = sealedWith(await reader.take(SEAL_BYTES));
+  const masterKey = findMasterKey(masterKeys, id);
+  if (masterKey === undefined)
+    throw new ArchiveDamaged(
+      `it was sealed with the master key ${id.toString('hex')}, which MASTER_KEY does not have`,
+    );
+  if (masterKey !== masterKeys.current) onOlder();
+  const key = keyOf(masterKey.bytes, owner, await reader.take(SALT_BYTES));
   for (let count = 0; ; count += 1) {
     const length = (await reader.take(4)).readUInt32BE();
     const isLast = length >= LAST;

@@ -191,9 +191,15 @@ export async function startProvisioner(
   };
 }
 
-function profilesOf({ context, profileVault, profileVersions }: ProvisionerDependencies) {
+function profilesOf({ context, profileVault, profileVersions, log }: ProvisionerDependencies) {
   const { eventStore } = context;
-  return createProfiles({ eventStore, vault: profileVault, versionsKept: profileVersions });
+  return createProfiles({
+    eventStore,
+    vault: profileVault,
+    versionsKept: profileVersions,
+    onNotSealed: (error, owner) =>
+      log.warn({ err: error, ...owner }, 'failed to seal a profile with the current master key'),
+  });
 }
 
 /**

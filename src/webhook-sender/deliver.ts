@@ -13,7 +13,7 @@ const TIMEOUT_MS = 15_000;
 
 /** Signs an event and sends it, once. @returns null if the signal aborted meanwhile */
 export async function deliver(
-  { context: { now }, secretOf, rules, ...given }: SenderDependencies,
+  { context: { now }, secretsOf, rules, ...given }: SenderDependencies,
   webhook: Webhook,
   event: RecordedEvent,
   signal: AbortSignal,
@@ -21,9 +21,7 @@ export async function deliver(
   const { timeoutMs = TIMEOUT_MS, send = sendOverHttp } = given;
   const body = bodyOf(event);
   const timestamp = Math.floor(now() / 1_000);
-  const secrets = validGenerations(webhook, now()).map((generation) =>
-    secretOf(webhook.webhookId, generation),
-  );
+  const secrets = secretsOf(webhook.webhookId, validGenerations(webhook, now()));
   const headers = signedHeaders({ id: event.id, timestamp, body }, secrets);
   const outgoing = { url: webhook.endpoint, body, headers };
   try {

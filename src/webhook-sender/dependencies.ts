@@ -3,7 +3,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { AddressRules } from '#src/webhooks/addresses.ts';
 import type { Outcome } from '#src/webhooks/progress.ts';
-import type { SecretOf } from '#src/webhooks/signature.ts';
+import type { WebhookSecrets } from '#src/webhooks/signature.ts';
 import type { WebhookRecords } from '#src/webhooks/webhook-records.ts';
 import type { Send } from './send.ts';
 
@@ -11,7 +11,7 @@ import type { Send } from './send.ts';
 export type SenderDependencies = {
   context: CommandContext;
   records: WebhookRecords;
-  secretOf: SecretOf;
+  secretsOf: WebhookSecrets['secretsOf'];
   rules: AddressRules;
   /** Slots of all sends of this process, shared fairly between organizations. */
   sendSlots: FairSlots;

@@ -1,4 +1,5 @@
 import { createHmac, hkdfSync } from 'node:crypto';
+import type { MasterKeys } from '#src/master-keys.ts';
 
 /** Signatures by the Standard Webhooks specification, version 1 with a symmetric secret. */
 
@@ -7,20 +8,30 @@ const SECRET_BYTES = 32;
 /** How long a secret is signed with beside the newer ones after its rotation. */
 export const GRACE_MS = 24 * 3_600_000;
 
-/** The secret of a webhook's generation as its receiver gets it: `whsec_` and base64. */
-export type SecretOf = (webhookId: string, generation: number) => string;
+/** A secret as its receiver gets it is `whsec_` and base64. */
+export type WebhookSecrets = {
+  /** The secret of a webhook's generation. */
+  secretOf(webhookId: string, generation: number): string;
+  /**
+   * The secrets to sign with, the newest first: a receiver that has the secret of an older master
+   * key accepts the signature until that key is taken away, or its webhook is rotated.
+   */
+  secretsOf(webhookId: string, generations: readonly number[]): string[];
+};
 
-/**
- * Secrets are derived, and stored nowhere: the events hold none.
- * @throws RangeError for a master key of less than 16 bytes
- */
-export function createWebhookSecrets(masterKey: Uint8Array): SecretOf {
-  if (masterKey.length < 16) throw new RangeError('the master key is shorter than 16 bytes');
-  return (webhookId, generation) => {
-    const purpose = `webhook secret: ${generation}`;
-    const bytes = hkdfSync('sha256', masterKey, webhookId, purpose, SECRET_BYTES);
-    return PREFIX + Buffer.from(bytes).toString('base64');
+/** Secrets are derived, and stored nowhere: the events hold none. */
+export function createWebhookSecrets({ current, all }: MasterKeys): WebhookSecrets {
+  return {
+    secretOf: (webhookId, generation) => derive(current.bytes, webhookId, generation),
+    secretsOf: (webhookId, generations) =>
+      generations.flatMap((number) => all.map(({ bytes }) => derive(bytes, webhookId, number))),
   };
+}
+
+function derive(key: Uint8Array, webhookId: string, generation: number): string {
+  const purpose = `webhook secret: ${generation}`;
+  const bytes = hkdfSync('sha256', key, webhookId, purpose, SECRET_BYTES);
+  return PREFIX + Buffer.from(bytes).toString('base64');
 }
 
 type Rotations = {

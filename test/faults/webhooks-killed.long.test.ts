@@ -11,6 +11,7 @@ import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { parseMasterKeys } from '#src/master-keys.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
@@ -93,7 +94,7 @@ async function addWebhook(
 }
 
 test('a sender killed after a send repeats it, loses none, and keeps the order of each session', async () => {
-  const secretOf = createWebhookSecrets(Buffer.from(masterKey));
+  const { secretOf } = createWebhookSecrets(parseMasterKeys(masterKey));
   let sender: MainProcess | null = null;
   /** Ids of the deliveries at which the sender died, before it had an answer or just after. */
   const killedAt: string[] = [];
@@ -158,7 +159,7 @@ test('a sender killed after a send repeats it, loses none, and keeps the order o
 test(
   'a thousand webhooks get their events in order, though NATS is killed meanwhile',
   async () => {
-    const secretOf = createWebhookSecrets(Buffer.from(masterKey));
+    const { secretOf } = createWebhookSecrets(parseMasterKeys(masterKey));
     const webhookOf = (path: string) => path.split('/').at(-1) ?? '';
     const history = new Map<string, string[]>();
     const { promise: restarted, resolve: goOn } = Promise.withResolvers<void>();

@@ -308,6 +308,8 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   DEV_API_KEY_FILE: secretFile('DEV_API_KEY'),
   MASTER_KEY: [
+    [`${STRONG} ${STRONG}`, /a key is given twice/],
+    [[1, 2, 3, 4, 5, 6].map((n) => `${STRONG}${n}`).join(' '), /more than 5/],
     ['short', /needs 32 to 512 printable characters/],
     ['a key with spaces in it, that is long enough', /without spaces/],
     weak({}, 'x'.repeat(32), /repeats the same few characters/),

@@ -4,14 +4,14 @@ import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jet
 import type { Infrastructure } from '../infrastructure.ts';
 
 /** What the API and the role that sends both need. */
-export function webhookParts({ config, connection, masterKey }: Infrastructure) {
+export function webhookParts({ config, connection, masterKeys }: Infrastructure) {
   const rules: AddressRules = {
     allowsPrivate: config.webhooks.allowsPrivate,
     resolve: createNameResolver(),
   };
   return {
     records: createJetStreamWebhookRecords(connection),
-    secretOf: createWebhookSecrets(Buffer.from(masterKey)),
+    ...createWebhookSecrets(masterKeys),
     rules,
   };
 }

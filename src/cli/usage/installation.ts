@@ -84,6 +84,12 @@ export const installationCommands: readonly KnownCommand[] = [
     load: async () => (await import('../commands/archive/run.ts')).runArchiveCommand,
   },
   {
+    name: 'objects keys',
+    summary: 'Count the archives of profiles by the master key that seals them',
+    options: {},
+    load: async () => (await import('../commands/objects/keys.ts')).showKeysOfObjects,
+  },
+  {
     name: 'objects sweep',
     summary: 'Count the files, profiles and recordings whose time is over, or remove them now',
     options: {

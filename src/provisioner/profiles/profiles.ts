@@ -1,10 +1,9 @@
-import { createFairSlots } from '#src/async/fair-slots.ts';
+import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
 import { findVersion } from '#src/domain/profile/profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { ArchiveDamaged } from '#src/profiles/read-exactly.ts';
-import type { Archive } from '#src/profiles/packed.ts';
-import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
+import type { LoadedArchive, ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
 import {
   LaunchFailed,
   type Browsers,
@@ -42,12 +41,18 @@ export type Profiles = {
 
 /** Saves at once: each compresses and encrypts, which takes a core. */
 const SLOTS = { slots: 4, slotsPerOwner: 3 };
+/** Waiting for a slot and storing, as long as a save may take. */
+const SEAL_MS = 120_000;
 
-export function createProfiles(given: {
+export type ProfilesParts = {
   eventStore: EventStore;
   vault: ProfileVault;
   versionsKept: number;
-}): Profiles {
+  /** A version could not be sealed again; the next launch with it tries again. */
+  onNotSealed: (error: unknown, owner: ProfileOwner) => void;
+};
+
+export function createProfiles(given: ProfilesParts): Profiles {
   const { eventStore, vault, versionsKept } = given;
   const slots = createFairSlots(SLOTS);
 
@@ -55,14 +60,19 @@ export function createProfiles(given: {
     const aggregate = { kind: 'profile', organizationId, id } as const;
     return (await loadState<'profile'>(eventStore, aggregate, { fromLeader: true })).state;
   }
-  async function open(profile: ProfileOfSession): Promise<Archive | null> {
+  async function open(
+    profile: ProfileOfSession,
+  ): Promise<(LoadedArchive & { sealAgain(): Promise<void> }) | null> {
     const { organizationId, id: profileId, version: number } = profile;
     if (number === 0) return null;
     const state = await read({ organizationId, profileId });
     const version = state === null ? undefined : findVersion(state, number);
     if (version === undefined) throw new ArchiveDamaged('it is kept no more');
-    return vault.load({ organizationId, profileId }, version.sha256);
+    const owner = { organizationId, profileId };
+    const archive = await vault.load(owner, version.sha256);
+    return { ...archive, sealAgain: () => sealAgain(given, slots, owner, version.sha256) };
   }
+
   return {
     vault,
     async inTurn(organizationId, withinMs, save) {
@@ -89,8 +99,11 @@ export function createProfiles(given: {
       const own = { tar: profile.version === 0 ? null : tar(), isKept };
       try {
         const browser = await browsers.launch({ ...spec, profile: own });
-        const live = (await opening)?.live ?? null;
+        const archive = await opening;
+        const live = archive?.live ?? null;
         if (live !== null) await restoreLiveState(browser, live);
+        // The browser has read it all; the session need not wait.
+        if (archive?.isOfOlderKey === true) void archive.sealAgain();
         return browser;
       } catch (error) {
         if (!(error instanceof LaunchFailed)) await browsers.stop(spec.workloadId);
@@ -100,4 +113,20 @@ export function createProfiles(given: {
       }
     },
   };
+}
+
+/** After a change of the master key each version is sealed with the new one at its next use. */
+async function sealAgain(
+  { vault, onNotSealed }: ProfilesParts,
+  slots: FairSlots,
+  owner: ProfileOwner,
+  sha256: string,
+): Promise<void> {
+  const signal = AbortSignal.timeout(SEAL_MS);
+  try {
+    using slot = await slots.acquire(owner.organizationId, signal);
+    if (slot !== null) await vault.sealAgain(owner, sha256, signal);
+  } catch (error) {
+    onNotSealed(error, owner);
+  }
 }

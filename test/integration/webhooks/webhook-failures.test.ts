@@ -34,7 +34,7 @@ function startSender(changes: Changes = {}, eventStore = app.context.eventStore)
     context: { ...app.context, eventStore },
     records: app.webhooks.records,
     leases: app.leases,
-    secretOf: app.webhooks.secretOf,
+    secretsOf: app.webhooks.secretsOf,
     rules: app.webhooks.rules,
     pauses: Array.from({ length: 1_000 }, () => 20),
     timeoutMs: 500,

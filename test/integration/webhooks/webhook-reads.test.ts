@@ -61,12 +61,12 @@ test('a replay from the beginning reads so many sequences at once, and stores ho
     await app.request('DELETE', `/api/sessions/${body.id as string}`);
   }
   expect((await app.request('POST', `${hook.path}/replay`, { from: 1 }, ADMIN)).status).toBe(202);
-  const { records, secretOf, rules } = app.webhooks;
+  const { records, secretsOf, rules } = app.webhooks;
   const spans: number[] = [];
   const positions = new Set<number>();
   const eventStore = sparse(app.context.eventStore, spans);
   await using _ = startWebhookSender({
-    ...{ context: { ...app.context, eventStore }, leases: app.leases, secretOf, rules },
+    ...{ context: { ...app.context, eventStore }, leases: app.leases, secretsOf, rules },
     records: {
       ...records,
       async save(webhookId, progress, revision) {

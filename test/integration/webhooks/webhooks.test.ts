@@ -23,7 +23,7 @@ function send(pauses: readonly number[] = MANY, eventStore = app.context.eventSt
       records: app.webhooks.records,
       leases: app.leases,
     },
-    ...{ secretOf: app.webhooks.secretOf, rules: app.webhooks.rules },
+    ...{ secretsOf: app.webhooks.secretsOf, rules: app.webhooks.rules },
     pauses,
     // For what hangs: no answer is late on a busy machine.
     timeoutMs: 120_000,

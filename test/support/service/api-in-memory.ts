@@ -38,6 +38,7 @@ import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createMasterKeys } from '#src/master-keys.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
 import { createMemoryWebhookRecords } from '#src/webhooks/webhook-records.memory.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
@@ -71,7 +72,7 @@ export const FILES_RETAIN_MS = 24 * 3_600_000;
 const mcpTimes = { graceMs: 2_400, silenceMs: 60_000 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
-const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
+const proxyPasswords = createProxyPasswords(createMasterKeys([Buffer.alloc(32, 'key')]));
 const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
 const JWK = { format: 'jwk' } as const;
 
@@ -192,7 +193,7 @@ export async function startApp(
 
   const webhooks = {
     records: createMemoryWebhookRecords(),
-    secretOf: createWebhookSecrets(Buffer.alloc(32, 'key')),
+    ...createWebhookSecrets(createMasterKeys([Buffer.alloc(32, 'key')])),
     rules: { allowsPrivate: changes.allowsPrivateWebhooks ?? false, resolve: resolveForTests },
   };
   const take = createLocalLimiter(now);

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createMasterKeys } from '#src/master-keys.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import { openProfileVault, type ProfileVault } from '#src/profiles/profile-vault.ts';
@@ -12,10 +13,10 @@ export async function memoryVault(
 ): Promise<{ profileVault: ProfileVault; profileVersions: number }> {
   const folder = await mkdtemp(join(tmpdir(), 'bss-vault-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const masterKey = Buffer.alloc(32, 'k');
+  const masterKeys = createMasterKeys([Buffer.alloc(32, 'k')]);
   const profileVault = await openProfileVault({
     objects,
-    masterKey,
+    masterKeys,
     folder,
     bytesMax: 64 * 1024 ** 2,
   });
@@ -28,6 +29,7 @@ export const noVault = {
     save: () => Promise.reject(new Error('no archive is stored here')),
     load: () => Promise.reject(new Error('no archive is stored here')),
     remove: () => Promise.resolve(),
+    sealAgain: () => Promise.resolve(),
   },
   profileVersions: 1,
 };

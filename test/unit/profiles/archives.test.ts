@@ -3,13 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { pack as packTar } from 'tar-stream';
 import { describe, expect, it, test } from 'vitest';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createMasterKeys } from '#src/master-keys.ts';
 import { pack, unpack } from '#src/profiles/packed.ts';
 import { openProfileVault } from '#src/profiles/profile-vault.ts';
 import { ArchiveDamaged } from '#src/profiles/read-exactly.ts';
 import { seal, unseal } from '#src/profiles/sealed.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
-const masterKey = Buffer.alloc(32, 'k');
+const keysOf = (...letters: string[]) =>
+  createMasterKeys(letters.map((letter) => Buffer.alloc(32, letter)));
+const masterKeys = keysOf('k');
 const owner = { organizationId: 'acme', profileId: 'prf_1' };
 const MIB = 1024 ** 2;
 /** The plain bytes of a sealed archive's frame. */
@@ -23,8 +26,8 @@ async function all(source: AsyncIterable<Uint8Array>): Promise<Buffer> {
   for await (const chunk of source) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
-const sealed = (bytes: Uint8Array) => all(seal(masterKey, 'acme/prf_1', from(bytes)));
-const unsealed = (bytes: Uint8Array, by = masterKey, of = 'acme/prf_1') =>
+const sealed = (bytes: Uint8Array) => all(seal(masterKeys.current, 'acme/prf_1', from(bytes)));
+const unsealed = (bytes: Uint8Array, by = masterKeys, of = 'acme/prf_1') =>
   all(unseal(by, of, from(bytes, 1_000)));
 
 describe('a sealed archive', () => {
@@ -40,26 +43,26 @@ describe('a sealed archive', () => {
 
   it('is opened neither with another master key nor as another profile’s', async () => {
     const archive = await sealed(randomBytes(1_000));
-    await expect(unsealed(archive, Buffer.alloc(32, 'x'))).rejects.toThrow(ArchiveDamaged);
-    await expect(unsealed(archive, masterKey, 'acme/prf_2')).rejects.toThrow(ArchiveDamaged);
+    await expect(unsealed(archive, keysOf('x'))).rejects.toThrow(ArchiveDamaged);
+    await expect(unsealed(archive, masterKeys, 'acme/prf_2')).rejects.toThrow(ArchiveDamaged);
   });
 
   it('shows each change of a byte, each cut, and what was added', async () => {
     const archive = await sealed(randomBytes(600_000));
-    for (const at of [0, 9, 41, 60, 300_000, archive.length - 1]) {
+    for (const at of [0, 9, 20, 49, 68, 300_000, archive.length - 1]) {
       const changed = Buffer.from(archive);
       changed[at] = (changed[at] ?? 0) ^ 1;
       await expect(unsealed(changed), `byte ${at}`).rejects.toThrow(ArchiveDamaged);
     }
     const frame = 4 + FRAME + 16;
-    for (const length of [0, 20, 40, 50, 40 + frame, 40 + 2 * frame, archive.length - 1])
+    for (const length of [0, 10, 20, 48, 58, 48 + frame, 48 + 2 * frame, archive.length - 1])
       await expect(unsealed(archive.subarray(0, length))).rejects.toThrow('cut off');
     await expect(unsealed(Buffer.concat([archive, Buffer.from('x')]))).rejects.toThrow('follows');
     const swapped = Buffer.concat([
-      archive.subarray(0, 40),
-      archive.subarray(40 + frame, 40 + 2 * frame),
-      archive.subarray(40, 40 + frame),
-      archive.subarray(40 + 2 * frame),
+      archive.subarray(0, 48),
+      archive.subarray(48 + frame, 48 + 2 * frame),
+      archive.subarray(48, 48 + frame),
+      archive.subarray(48 + 2 * frame),
     ]);
     await expect(unsealed(swapped)).rejects.toThrow(ArchiveDamaged);
   });
@@ -89,15 +92,17 @@ describe('a packed archive', () => {
 });
 
 describe('the vault', () => {
-  async function openVault(folder: string) {
-    const objects = createMemoryObjectStore();
-    const vault = await openProfileVault({ objects, masterKey, folder, bytesMax: MIB });
+  async function openVault(
+    folder: string,
+    { keys: masterKeys = keysOf('k'), objects = createMemoryObjectStore() } = {},
+  ) {
+    const vault = await openProfileVault({ objects, masterKeys, folder, bytesMax: MIB });
     const keys = async () => {
       const found: string[] = [];
       for await (const { key } of objects.list('profiles/acme/prf_1/')) found.push(key);
       return found;
     };
-    return { vault, keys };
+    return { vault, keys, objects };
   }
   const signal = new AbortController().signal;
   async function tarOf(name: string, text: string): Promise<Buffer> {
@@ -107,7 +112,7 @@ describe('the vault', () => {
     return all(tar as AsyncIterable<Buffer>);
   }
 
-  it('stores an archive under the hash of what is stored, and gives it back', async () => {
+  it('stores an archive under the hash of what it packed, and gives it back', async () => {
     await using folder = await scratchDir();
     const { vault, keys } = await openVault(folder.path);
     const tar = await tarOf('./Default/Preferences', '{}');
@@ -119,6 +124,29 @@ describe('the vault', () => {
     expect(await readdir(folder.path)).toEqual([]);
     await vault.remove(owner, stored.sha256);
     await expect(vault.load(owner, stored.sha256)).rejects.toThrow('not stored any more');
+  });
+
+  it('reads what an older master key has sealed, and seals it again under its name', async () => {
+    await using folder = await scratchDir();
+    const before = await openVault(`${folder.path}/before`);
+    const tar = await tarOf('./Default/Preferences', '{}');
+    const { sha256 } = await before.vault.save(owner, { live: null, tar: from(tar) }, signal);
+    const withKeys = (...letters: string[]) =>
+      openVault(`${folder.path}/${letters.join('')}`, {
+        keys: keysOf(...letters),
+        objects: before.objects,
+      });
+    const both = (await withKeys('n', 'k')).vault;
+    const alone = (await withKeys('n')).vault;
+    await expect(alone.load(owner, sha256)).rejects.toThrow('which MASTER_KEY does not have');
+    const older = await both.load(owner, sha256);
+    expect(older.isOfOlderKey).toBe(true);
+    expect((await all(older.tar)).equals(tar)).toBe(true);
+    await both.sealAgain(owner, sha256, signal);
+    const again = await alone.load(owner, sha256);
+    expect(again.isOfOlderKey).toBe(false);
+    expect((await all(again.tar)).equals(tar)).toBe(true);
+    await expect(before.vault.load(owner, sha256)).rejects.toThrow('does not have');
   });
 
   it('lists origins of local storage, and no file that is broken stops a save', async () => {

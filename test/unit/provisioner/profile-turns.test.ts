@@ -32,7 +32,12 @@ beforeEach(() => {
       return { sha256: '00', bytes: 1, contents: { origins: [], cookies: [] } };
     },
   } as unknown as ProfileVault;
-  profiles = createProfiles({ eventStore: {} as EventStore, vault, versionsKept: 3 });
+  profiles = createProfiles({
+    ...{ eventStore: {} as EventStore, vault, versionsKept: 3 },
+    onNotSealed: (error) => {
+      throw error;
+    },
+  });
   running = new Map();
   most = { ofOne: 0, ofAll: 0 };
 });

@@ -16,6 +16,7 @@ import {
   type Attempt,
   type Progress,
 } from '#src/webhooks/progress.ts';
+import { createMasterKeys } from '#src/master-keys.ts';
 import {
   createWebhookSecrets,
   GRACE_MS,
@@ -24,9 +25,11 @@ import {
 } from '#src/webhooks/signature.ts';
 
 const HOUR = 3_600_000;
+const keysOf = (...letters: string[]) =>
+  createMasterKeys(letters.map((letter) => Buffer.alloc(32, letter)));
 
 describe('signatures', () => {
-  const secretOf = createWebhookSecrets(Buffer.alloc(32, 'key'));
+  const { secretOf } = createWebhookSecrets(keysOf('k'));
 
   test('the package of the specification verifies them, with each of the secrets', () => {
     const secrets = [secretOf('whk_1', 2), secretOf('whk_1', 1)];
@@ -40,11 +43,25 @@ describe('signatures', () => {
   });
 
   test('a secret is the same each time, and of its webhook and generation alone', () => {
-    expect(secretOf('whk_1', 1)).toBe(createWebhookSecrets(Buffer.alloc(32, 'key'))('whk_1', 1));
-    const other = createWebhookSecrets(Buffer.alloc(32, 'other'))('whk_1', 1);
+    expect(secretOf('whk_1', 1)).toBe(createWebhookSecrets(keysOf('k')).secretOf('whk_1', 1));
+    const other = createWebhookSecrets(keysOf('o')).secretOf('whk_1', 1);
     expect(
       new Set([secretOf('whk_1', 1), secretOf('whk_1', 2), secretOf('whk_2', 1), other]).size,
     ).toBe(4);
+  });
+
+  test('the secrets of an older master key are signed with, and not given out', () => {
+    const after = createWebhookSecrets(keysOf('n', 'k'));
+    expect(after.secretOf('whk_1', 1)).not.toBe(secretOf('whk_1', 1));
+    expect(after.secretsOf('whk_1', [2, 1])).toEqual([
+      after.secretOf('whk_1', 2),
+      secretOf('whk_1', 2),
+      after.secretOf('whk_1', 1),
+      secretOf('whk_1', 1),
+    ]);
+    expect(createWebhookSecrets(keysOf('n')).secretsOf('whk_1', [1])).toEqual([
+      after.secretOf('whk_1', 1),
+    ]);
   });
 
   test('the secret before a rotation is valid for a day', () => {
