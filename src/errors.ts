@@ -187,3 +187,8 @@ export class WrittenByNewer extends Unavailable {
     this.message = 'a newer version of this service wrote an event that this process cannot read';
   }
 }
+
+/** Whether a part does not answer: the same call may succeed later, and others fail now, too. */
+export function isOutage(error: unknown): error is Unavailable {
+  return error instanceof Unavailable && !(error instanceof WrittenByNewer);
+}

@@ -1,6 +1,6 @@
 import { isOf, type EventWithState, type RecordedOf } from '#events/events.ts';
 import { filters, parseSubject, type AggregateRef } from '#events/subjects.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
+import { isOutage } from '#src/errors.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import type { EventStore } from './event-store.ts';
 import { withState } from './load-state.ts';
@@ -62,7 +62,7 @@ export async function subscribeToSessions(
     try {
       return await withState<'session'>(eventStore, event);
     } catch (error) {
-      if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+      if (isOutage(error)) throw error;
       forget(stateCache, event.aggregate);
       onError(error, `the history of session ${event.aggregate.id} is unreadable; event skipped`);
       return null;

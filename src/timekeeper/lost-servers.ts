@@ -15,6 +15,8 @@ import { decideWorkload } from '#src/domain/fleet/workload.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { isOutage } from '#src/errors.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { LEASE_MS } from '#src/messaging/leases.ts';
 import type { TimekeeperDependencies } from './dependencies.ts';
@@ -42,8 +44,7 @@ export async function watchServers(
   while (!signal.aborted) {
     try {
       const lost = await withoutLease(dependencies, missed);
-      if (performance.now() >= trustedFrom)
-        for (const id of lost) await declareLost(dependencies, id);
+      if (performance.now() >= trustedFrom) await declareAllLost(dependencies, lost);
     } catch (error) {
       // The event store or the read model is unavailable; the checks start again afterwards.
       missed.clear();
@@ -58,7 +59,7 @@ export async function watchServers(
 type Missed = { checks: number; since: number };
 
 async function withoutLease(
-  { views, leases, context, lostAfterMs }: TimekeeperDependencies,
+  { views, leases, context, lostAfterMs, log }: TimekeeperDependencies,
   missed: Map<string, Missed>,
 ): Promise<string[]> {
   const current = await readList<ServerState>(views, projectionId(servers), currentServers);
@@ -76,8 +77,31 @@ async function withoutLease(
     return checks >= CHECKS && now - since >= lostAfterMs - LEASE_MS;
   });
   // A server that has just joined has an event before its lease is visible on every replica.
-  const last = await Promise.all(lost.map((id) => lastOwnEvent(context.eventStore, id)));
+  const last = await Promise.all(
+    lost.map((serverId) =>
+      apart(log, { serverId }, () => lastOwnEvent(context.eventStore, serverId)),
+    ),
+  );
   return lost.filter((_, at) => isOverdue(last[at] ?? null, { now, lostAfterMs }));
+}
+
+/**
+ * Does a part of the work whose failure, unless it is an outage, must not keep the others from being
+ * done: it is logged, the answer is null, and the next check tries again.
+ * @throws Unavailable
+ */
+async function apart<Result>(
+  log: Logger,
+  what: { serverId: string; sessionId?: string; workloadId?: string },
+  work: () => Promise<Result>,
+): Promise<Result | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isOutage(error)) throw error;
+    log.warn({ err: error, ...what }, 'a part of a lost server cannot be ended; it is tried again');
+    return null;
+  }
 }
 
 /**
@@ -114,9 +138,23 @@ function isOverdue(
   return Date.parse(last.time) < now - withinMs;
 }
 
-/** Fails the server's sessions (refunded), terminates its workloads, then reports it lost. */
+/** @throws Unavailable */
+export async function declareAllLost(
+  dependencies: LostServersDependencies,
+  serverIds: readonly string[],
+): Promise<void> {
+  for (const serverId of serverIds)
+    await apart(dependencies.log, { serverId }, () => declareLost(dependencies, serverId));
+}
+
+type LostServersDependencies = Pick<TimekeeperDependencies, 'context' | 'views' | 'log'>;
+
+/**
+ * Fails the server's sessions (refunded), terminates its workloads, then reports it lost: not before
+ * all of them are done, so that what could not be ended is found again.
+ */
 async function declareLost(
-  { context, views, log }: TimekeeperDependencies,
+  { context, views, log }: LostServersDependencies,
   serverId: string,
 ): Promise<void> {
   log.warn({ serverId }, 'server lost: its lease expired');
@@ -125,7 +163,8 @@ async function declareLost(
     projectionId(sessionView),
     sessionsOnServer(serverId),
   );
-  for (const { organizationId, id } of running) {
+  let isDone = true;
+  for (const { organizationId, id: sessionId } of running) {
     const failure = {
       type: 'FailSession',
       reason: 'server_lost',
@@ -133,22 +172,32 @@ async function declareLost(
       exitCode: null,
       now: context.now(),
     } as const;
-    await handleSessionCommand(context, { organizationId, id }, failure, newMetadata(ACTOR));
+    const session = { organizationId, id: sessionId };
+    const failed = await apart(log, { serverId, sessionId }, async () => {
+      await handleSessionCommand(context, session, failure, newMetadata(ACTOR));
+      return true;
+    });
+    isDone &&= failed === true;
   }
   const browsers = await readList<WorkloadState>(
     views,
     projectionId(workloads),
     workloadsOnServer(serverId),
   );
-  for (const { id } of browsers) {
+  for (const { id: workloadId } of browsers) {
     const report = { type: 'ReportTerminated', reason: 'server_lost', exitCode: null } as const;
-    await handleCommand<'workload'>(
-      context,
-      { kind: 'workload', id },
-      (one) => decideWorkload(report, one),
-      newMetadata(ACTOR),
-    );
+    const ended = await apart(log, { serverId, workloadId }, async () => {
+      await handleCommand<'workload'>(
+        context,
+        { kind: 'workload', id: workloadId },
+        (one) => decideWorkload(report, one),
+        newMetadata(ACTOR),
+      );
+      return true;
+    });
+    isDone &&= ended === true;
   }
+  if (!isDone) return;
   const server = { kind: 'server', id: serverId } as const;
   await handleCommand<'server'>(
     context,

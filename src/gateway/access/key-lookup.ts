@@ -2,7 +2,7 @@ import { isOf, type RecordedOf } from '#events/events.ts';
 import type { OrganizationState } from '#events/organization.ts';
 import { filters, organizationIn } from '#events/subjects.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
+import { isOutage } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState, withState } from '#src/event-store/load-state.ts';
 import type { Gateway } from '../gateway.ts';
@@ -99,7 +99,7 @@ async function readState(
   try {
     return (await withState<'organization'>(eventStore, event)).state;
   } catch (error) {
-    if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+    if (isOutage(error)) throw error;
     log.error({ err: error }, 'the history of an organization is unreadable; event passed');
     return null;
   }

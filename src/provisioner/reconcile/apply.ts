@@ -1,6 +1,6 @@
 import type { SessionState } from '#events/session.ts';
 import { doubling, retry } from '#src/async/retry.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
+import { isOutage } from '#src/errors.ts';
 import { isFinal, type SessionIdentity } from '#src/domain/session/session.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadState, withState } from '#src/event-store/load-state.ts';
@@ -134,7 +134,7 @@ const READ_PAUSE_MS = doubling(100, 2_000);
 
 /** A session that only a newer version can read stays unread. */
 function isAway(error: unknown): boolean {
-  return error instanceof Unavailable && !(error instanceof WrittenByNewer);
+  return isOutage(error);
 }
 
 function identityOf({ organizationId, id }: SessionState): SessionIdentity {

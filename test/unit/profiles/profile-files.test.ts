@@ -51,6 +51,16 @@ describe('the archive of a profile', () => {
     ]);
   });
 
+  it.each([
+    ['of more than 100 bytes', `IndexedDB/https_${'f'.repeat(140)}.web.app_0.indexeddb.leveldb`],
+    ['not of ASCII', 'Service Worker/Größe/ключ/鍵'],
+    ['of both', `${'ü'.repeat(90)}/${'x'.repeat(60)}`],
+  ])('has files with names %s at their place', async (_, path) => {
+    const name = `data/Default/${path}/000003.log`;
+    const archived = await entriesOf(archiveOf(tarOf([{ name, text: 'kept' }]), 'data'));
+    expect(archived).toEqual([{ name: `./Default/${path}/000003.log`, uid: 1000, text: 'kept' }]);
+  });
+
   it('has no links', async () => {
     const tar = tarOf([
       { name: './First Run', text: '' },

@@ -71,11 +71,20 @@ export function archiveOf(
   return rewrite(tar, (header) => {
     const path = header.name.slice(folder.length + 1).replace(/\/$/, '');
     if (isLeftOut(path)) return null;
-    const own = { ...header, name: `./${path}`, ...OWNER };
+    const own = headerOf(header, `./${path}`);
     return path === PREFERENCES && (header.size ?? 0) <= PREFERENCES_BYTES_MAX
       ? { header: own, edit: notClosedYet }
       : { header: own };
   });
+}
+
+/**
+ * A header by its named fields alone: one that was read with PAX records keeps them, and they are
+ * written behind the fields, so that its old name would hold.
+ */
+function headerOf({ type, size, mode, mtime }: Header, name: string): NewHeader {
+  const kind = type === 'directory' ? 'directory' : 'file';
+  return { name, type: kind, size, mode, mtime, ...OWNER };
 }
 
 function isLeftOut(path: string): boolean {
@@ -94,7 +103,8 @@ function notClosedYet(preferences: Buffer): Buffer {
   );
 }
 
-type Rewritten = { header: Header; edit?: (data: Buffer) => Buffer };
+type NewHeader = Pick<Header, 'name' | 'type' | 'size' | 'mode' | 'mtime' | 'uid' | 'gid'>;
+type Rewritten = { header: NewHeader; edit?: (data: Buffer) => Buffer };
 
 /** A tar's files and folders as `map` has them, null: without this one. Links are left out. */
 async function* rewrite(
