@@ -11,6 +11,7 @@ import { Link } from './shell/link.tsx';
 import { ServiceHealth } from './live/service-health.tsx';
 import { GivenUpWebhooks } from './webhooks/given-up.tsx';
 import { OperatorSignIn } from './shell/operator-sign-in.tsx';
+import { OfferedKey } from './shell/offered-key.tsx';
 import { place } from './shell/router.ts';
 import { SignIn } from './shell/sign-in.tsx';
 import { Empty, Failure, Loading } from './shell/states.tsx';
@@ -43,6 +44,7 @@ function SignedIn() {
         <Shown at={place.value} />
       </main>
       <CommandPalette />
+      <OfferedKey />
     </>
   );
 }

@@ -10,7 +10,7 @@ import { pageMax } from '#projections/store/limits.ts';
 import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { Unavailable, isOutage } from '#src/errors.ts';
+import { isOutage } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { ScheduledTimers, Timer } from '#src/messaging/timers.ts';
 import { timersOf, upcomingTimersOf } from './schedule-timers.ts';

@@ -29,18 +29,39 @@ export function setOperatorToken(token: string | null): void {
   operatorToken.value = token;
 }
 
+/** What an address of this service may hold behind its `#`. */
+export type Offered = { key: string | null; operator: string | null };
+
+/** Credentials of the address that would replace the tab's; null: none. It waits for an answer. */
+export const offered = signal<Offered | null>(null);
+
 /**
- * Signs in with the key of `#key=…`, and takes the operator's token of `#operator=…` or of
- * `#key=…&operator=…`; removes them from the address and the history at once.
+ * Takes the key of `#key=…`, and the operator's token of `#operator=…` or of `#key=…&operator=…`;
+ * removes them from the address and the history at once. They sign in a tab that is signed out;
+ * where they would replace other credentials of the tab, the person is asked first: anybody can
+ * make a link with a key of his own.
  */
 export function takeKeyFromAddress(): void {
   const { hash, pathname, search } = location;
   if (!/^#(key|operator)=/.test(hash)) return;
   history.replaceState(null, '', pathname + search);
-  for (const part of hash.slice(1).split('&')) {
-    const [name, value = ''] = part.split('=');
-    if (value === '') continue;
-    if (name === 'key') signIn(decodeURIComponent(value));
-    if (name === 'operator') setOperatorToken(decodeURIComponent(value));
-  }
+  const given = new URLSearchParams(hash.slice(1));
+  const found = { key: given.get('key') || null, operator: given.get('operator') || null };
+  const differs = (one: string | null, ours: string | null) =>
+    one !== null && ours !== null && one !== ours;
+  const asks = differs(found.key, credential.value) || differs(found.operator, operatorToken.value);
+  if (asks) offered.value = found;
+  else accept(found);
+}
+
+/** The person's answer to what the address offers. */
+export function answerOffer(isYes: boolean): void {
+  const found = offered.value;
+  offered.value = null;
+  if (isYes && found !== null) accept(found);
+}
+
+function accept({ key, operator }: Offered): void {
+  if (key !== null) signIn(key);
+  if (operator !== null) setOperatorToken(operator);
 }

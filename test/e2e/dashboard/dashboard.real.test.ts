@@ -75,6 +75,28 @@ describe('files', () => {
 });
 
 describe('sign-in', () => {
+  it('by an address asks before it replaces another sign-in', async () => {
+    await using tab = await dashboard.open('/');
+    const { page } = tab;
+    await page.getByRole('heading', { name: 'Sessions' }).waitFor();
+    const kept = () => page.evaluate(`sessionStorage.getItem('bss-key')`);
+    // A new document: an address that differs behind its # alone loads nothing.
+    const follow = (hash: string) => page.goto(`${service.apiUrl}/?n=${hash.length}${hash}`);
+    await follow('#key=bss_eve_0123456789abcdef0123456789abcdef');
+    const question = page.getByRole('dialog', { name: 'Use the key of this link?' });
+    await question.getByText('somebody whom the service does not know').waitFor();
+    expect(page.url()).not.toContain('bss_eve');
+    expect(await kept()).toBe(DEV_KEY);
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    await question.waitFor({ state: 'detached' });
+    expect(await kept()).toBe(DEV_KEY);
+    await follow('#key=%');
+    await question.getByRole('button', { name: 'Use it' }).click();
+    // The service does not know it.
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    expect(await kept()).toBe(null);
+  });
+
   it('by the address leaves no key in it', async () => {
     await using tab = await dashboard.open('/');
     await tab.page.getByRole('heading', { name: 'Sessions' }).waitFor();
