@@ -167,12 +167,15 @@ async function connect(
   return await admission.unreachable(connection, refusal.context);
 }
 
-/** Checks the client's handshake by RFC 6455 §4.1 before the browser is dialled. */
+/**
+ * Checks the client's handshake by RFC 6455 §4.1 before the browser is dialled, but for the form of
+ * its key: Chromium takes any, and go-rod's is `nil`.
+ */
 function isHandshake({ method, headers }: IncomingMessage): boolean {
   return (
     method === 'GET' &&
     headers.upgrade?.toLowerCase() === 'websocket' &&
     headers['sec-websocket-version'] === '13' &&
-    /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
+    /^[\x21-\x7e]{1,128}$/.test(headers['sec-websocket-key'] ?? '')
   );
 }

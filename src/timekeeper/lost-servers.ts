@@ -86,7 +86,7 @@ async function withoutLease(
 }
 
 /**
- * Does a part of the work whose failure, unless it is an outage, must not keep the others from being
+ * Does a part of the work. Its failure, unless it is an outage, keeps no other part from being
  * done: it is logged, the answer is null, and the next check tries again.
  * @throws Unavailable
  */
@@ -150,8 +150,8 @@ export async function declareAllLost(
 type LostServersDependencies = Pick<TimekeeperDependencies, 'context' | 'views' | 'log'>;
 
 /**
- * Fails the server's sessions (refunded), terminates its workloads, then reports it lost: not before
- * all of them are done, so that what could not be ended is found again.
+ * Fails the server's sessions (refunded), terminates its workloads, then reports it lost: once all
+ * of them are done, so that what could not be ended is found again.
  */
 async function declareLost(
   { context, views, log }: LostServersDependencies,

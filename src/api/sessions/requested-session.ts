@@ -41,14 +41,15 @@ export function readRequest(
   if (idleTimeoutMs !== null && typeof idleTimeoutMs !== 'number') return idleTimeoutMs;
   if (body.profile !== undefined && !isId(body.profile.id))
     return reject('PROFILE_NOT_FOUND', { profile_id: body.profile.id });
-  if (body.timezone !== undefined && !isTimezone(body.timezone))
+  const timezone = body.timezone === undefined ? null : timezoneOf(body.timezone);
+  if (body.timezone !== undefined && timezone === null)
     return reject('INVALID_REQUEST', { field: 'timezone', timezone: body.timezone });
   if (body.record === true && body.headless === true)
     return invalid({ record: true, headless: true }, 'A headless session has no screen to record.');
   const id = key === null ? newId('ses') : derivedId('ses', caller.organizationId, key);
   const egress = body.egress === undefined ? null : readEgress(body.egress, id, passwords);
   if (egress !== null && isRejection(egress)) return egress;
-  const command = toCommand(body, caller, {
+  const command = toCommand(timezone === null ? body : { ...body, timezone }, caller, {
     durationMs,
     idleTimeoutMs,
     now,
@@ -104,11 +105,16 @@ export function wantedProfile({ profile }: Static<typeof CreateSessionBody>): Wa
   return { id, version, save };
 }
 
-function isTimezone(name: string): boolean {
+/**
+ * The time zone by the name that browsers know; null: there is none. Browsers take a name in its
+ * exact case alone, and no offset: with others their pages are in UTC.
+ */
+function timezoneOf(name: string): string | null {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
+    return /^[+-]/.test(timeZone) ? null : timeZone;
   } catch {
-    return false;
+    return null;
   }
 }
 

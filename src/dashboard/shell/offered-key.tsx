@@ -3,15 +3,15 @@ import { caller } from '../api/caller.ts';
 import { answerOffer, offered } from '../api/credential.ts';
 import { Confirm } from './confirm.tsx';
 
+const NOBODY = 'somebody whom the service does not know';
+
 /** Asks whether the key of the address is to replace the one that the tab has. */
 export function OfferedKey() {
   const key = offered.value?.key ?? null;
-  const [owner, setOwner] = useState('somebody whom the service does not know');
+  const [owner, setOwner] = useState(NOBODY);
   useEffect(() => {
-    if (key === null) return;
-    void nameOf(key).then((name) => {
-      if (name !== null) setOwner(name);
-    });
+    const show = async () => setOwner((key === null ? null : await nameOf(key)) ?? NOBODY);
+    void show();
   }, [key]);
   if (offered.value === null) return null;
   const ours = caller.value?.name ?? 'another organization';

@@ -26,6 +26,22 @@ test('a create beyond MAX_LIFETIME is refused, and one without a duration is not
   expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(HOUR_MS);
 });
 
+test.each([
+  ['Europe/Berlin', 'Europe/Berlin'],
+  ['europe/berlin', 'Europe/Berlin'],
+  ['us/pacific', 'America/Los_Angeles'],
+  ['utc', 'UTC'],
+  ['-08', null],
+  ['+05:30', null],
+  ['Mars/Olympus', null],
+])('the time zone %s is %s, by the name that browsers know', async (timezone, name) => {
+  await using app = await startApp();
+  const { status, body } = await app.request('POST', '/api/sessions', { timezone });
+  if (name === null)
+    expect([status, body.context]).toEqual([400, expect.objectContaining({ field: 'timezone' })]);
+  else expect([status, body.timezone]).toEqual([201, name]);
+});
+
 test('while the list cannot be read, the session limit is reported without the ids', async () => {
   let isFolding = false;
   await using app = await startApp(

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import {
   handshake,
+  openRaw,
   openSocket,
   refusal,
   startScreen,
@@ -175,6 +176,14 @@ describe('refusals', () => {
     expect((await fetch(`${site.http}${path}`)).status).toBe(400);
     expect((await fetch(`${site.http}${path}`, { method: 'POST' })).status).toBe(405);
     expect(site.browser.handshakes).toEqual([]);
+  });
+
+  test('a handshake with a key of another form is left to the browser to refuse', async () => {
+    await using site = await startSession();
+    const begin = handshake(site.cdpUrl('s1')).replace(/Key: \S+/, 'Key: nil');
+    // This browser refuses it; Chromium takes it.
+    await expect(openRaw(site.cdpUrl('s1'), begin)).rejects.toThrow();
+    expect(site.browser.handshakes).toMatchObject([{ 'sec-websocket-key': 'nil' }]);
   });
 
   test('two hundred random paths are refused', async () => {
