@@ -47,11 +47,13 @@ export function takeKeyFromAddress(): void {
   history.replaceState(null, '', pathname + search);
   const given = new URLSearchParams(hash.slice(1));
   const found = { key: given.get('key') || null, operator: given.get('operator') || null };
-  const differs = (one: string | null, ours: string | null) =>
-    one !== null && ours !== null && one !== ours;
   const asks = differs(found.key, credential.value) || differs(found.operator, operatorToken.value);
   if (asks) offered.value = found;
   else accept(found);
+}
+
+function differs(one: string | null, ours: string | null): boolean {
+  return one !== null && ours !== null && one !== ours;
 }
 
 /** The person's answer to what the address offers. */

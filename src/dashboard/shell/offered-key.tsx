@@ -3,14 +3,14 @@ import { caller } from '../api/caller.ts';
 import { answerOffer, offered } from '../api/credential.ts';
 import { Confirm } from './confirm.tsx';
 
-const NOBODY = 'somebody whom the service does not know';
+const NOT_KNOWN = 'an organization that the service does not have';
 
 /** Asks whether the key of the address is to replace the one that the tab has. */
 export function OfferedKey() {
   const key = offered.value?.key ?? null;
-  const [owner, setOwner] = useState(NOBODY);
+  const [owner, setOwner] = useState(NOT_KNOWN);
   useEffect(() => {
-    const show = async () => setOwner((key === null ? null : await nameOf(key)) ?? NOBODY);
+    const show = async () => setOwner((key === null ? null : await nameOf(key)) ?? NOT_KNOWN);
     void show();
   }, [key]);
   if (offered.value === null) return null;

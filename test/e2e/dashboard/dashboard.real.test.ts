@@ -84,7 +84,7 @@ describe('sign-in', () => {
     const follow = (hash: string) => page.goto(`${service.apiUrl}/?n=${hash.length}${hash}`);
     await follow('#key=bss_eve_0123456789abcdef0123456789abcdef');
     const question = page.getByRole('dialog', { name: 'Use the key of this link?' });
-    await question.getByText('somebody whom the service does not know').waitFor();
+    await question.getByText('an organization that the service does not have').waitFor();
     expect(page.url()).not.toContain('bss_eve');
     expect(await kept()).toBe(DEV_KEY);
     await question.getByRole('button', { name: 'Cancel' }).click();
