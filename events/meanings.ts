@@ -87,7 +87,7 @@ export const meanings: Record<string, Meaning> = {
   },
   'session.handoff-expired': {
     when: 'The hand-off was not completed by its `expiresAt`: the automation goes on.',
-    by: 'timekeeper (hand-off expired)',
+    by: 'timekeeper (hand-off expired), api (with the next hand-off)',
   },
   'session.share-created': {
     when: 'A client made an address of the session’s screen for others.',
@@ -138,25 +138,25 @@ export const meanings: Record<string, Meaning> = {
     when:
       'The session has saved its profile as a new version: at its end (`atEnd`), or because a ' +
       'client asked for it.',
-    by: 'provisioner (browser closed), provisioner (asked by the api)',
+    by: 'provisioner (browser closed, asked by the api)',
   },
   'session.profile-not-saved': {
     when:
       'The session was to save its profile and could not; the last version is unchanged. With ' +
       '`atEnd` nothing of the session is saved any more.',
-    by: 'provisioner, or with the session’s end if the browser ended otherwise',
+    by: 'provisioner, timekeeper (with the session’s end if the browser ended otherwise)',
   },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +
       'closed the browser. It is billed until `at`, however long the browser takes to stop.',
-    by: 'api (stop), timekeeper (expired, idle), provisioner (operator, browser closed)',
+    by: 'api (stop), timekeeper (expired, idle, client lost), provisioner (operator, closed)',
   },
   'session.stopped': {
     when:
       'The last event of a session that was stopped: its browser is removed. Unused credits ' +
       'are given back in the same batch. `blackBox` is what the browser told before.',
-    by: 'provisioner (browser removed), or with `stop-requested` if there is no browser',
+    by: 'provisioner (browser removed), api, timekeeper (if there is no browser)',
   },
   'session.failed': {
     when:
@@ -168,28 +168,28 @@ export const meanings: Record<string, Meaning> = {
   'session.carried-forward': carriedForward,
   'ledger.credits-granted': {
     when: 'The organization was given credits.',
-    by: 'command line, embedded start',
+    by: 'command line, api (a start with `DEV_API_KEY`)',
   },
   'ledger.slot-reserved': {
     when:
       'A session was accepted: it holds one of the organization’s slots, and the credits for ' +
       'its whole duration.',
-    by: 'in one batch with `session.requested`',
+    by: 'api (in one batch with `session.requested`)',
   },
   'ledger.credits-reserved': {
     when: 'A session was extended: the credits for the extension are reserved.',
-    by: 'in one batch with `session.extended`',
+    by: 'api (in one batch with `session.extended`)',
   },
   'ledger.slot-released': {
     when:
       'A session has ended: its slot is free, and its unused credits are given back. The ledger ' +
       'adds up its traffic, if it had egress rules.',
-    by: 'in one batch with `session.stopped` or `.failed`',
+    by: 'api, provisioner, timekeeper (each in one batch with `session.stopped` or `.failed`)',
   },
   'ledger.carried-forward': carriedForward,
   'organization.registered': {
     when: 'The organization exists from now on.',
-    by: 'command line, embedded start',
+    by: 'command line, api (a start with `DEV_API_KEY`)',
   },
   'organization.tier-changed': {
     when: 'The organization has another tier, and with it other limits.',
@@ -197,11 +197,11 @@ export const meanings: Record<string, Meaning> = {
   },
   'organization.key-issued': {
     when: 'An API key was issued. The event has its hash, never the key.',
-    by: 'api (keys), command line, embedded start',
+    by: 'api (keys, a start with `DEV_API_KEY`), command line',
   },
   'organization.key-revoked': {
     when: 'An API key was revoked; streams and connections that it opened are closed.',
-    by: 'api (keys), command line, embedded start',
+    by: 'api (keys, a start with `DEV_API_KEY`), command line',
   },
   'organization.origins-allowed': {
     when: 'The origins of pages that may embed the screens of shares were replaced.',
@@ -262,11 +262,11 @@ export const meanings: Record<string, Meaning> = {
     when:
       'A session was created that saves the profile. No other one is admitted before it has ' +
       'ended.',
-    by: 'in one batch with `session.requested`',
+    by: 'api (in one batch with `session.requested`)',
   },
   'profile.version-saved': {
     when: 'A version was stored; of the older ones the newest `kept` are kept, this one included.',
-    by: 'provisioner, in one batch with `session.profile-saved`',
+    by: 'provisioner (in one batch with `session.profile-saved`)',
   },
   'profile.removed': {
     when: 'The profile was removed with all its versions.',
@@ -286,7 +286,7 @@ export const meanings: Record<string, Meaning> = {
   },
   'server.draining': {
     when: 'The server accepts no new sessions; its running sessions continue.',
-    by: 'command line; again with `joined` if a draining server restarts',
+    by: 'command line, api (operators), provisioner (with `joined` if a draining server restarts)',
   },
   'server.drained': {
     when: 'A draining server has no browsers left: it can be shut down.',
@@ -294,7 +294,7 @@ export const meanings: Record<string, Meaning> = {
   },
   'server.undrained': {
     when: 'A draining server accepts sessions again.',
-    by: 'command line',
+    by: 'command line, api (operators)',
   },
   'server.pool-resized': {
     when:
