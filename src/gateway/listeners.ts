@@ -7,6 +7,7 @@ import {
   type Server as TcpServer,
 } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { lingerAtClose } from '#src/http/linger.ts';
 import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 
 /**
@@ -86,6 +87,7 @@ export async function startListener(
   entry.on('connection', (socket: Socket) => {
     if (!onSocket(socket)) socket.destroy();
   });
+  server.on('request', (request) => lingerAtClose(request));
   server.on('request', onRequest);
   server.on('checkExpectation', onRequest); // or Node would answer an unknown Expect
   server.on('upgrade', (request: IncomingMessage, _socket, head: Buffer) =>

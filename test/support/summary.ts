@@ -35,7 +35,7 @@ export default class Summary extends Outcomes implements Reporter {
     const isRepeat = process.env['TEST_AGAIN'] !== undefined;
     if (process.env['UPDATE_DURATIONS'] === '1' && !isRepeat) recordDurations(this.root, modules);
     const tallies = tallyByFolder(modules);
-    const leftOut = [withoutDocker(modules), withoutPromtool(modules)].filter(
+    const leftOut = [withoutDocker(modules), ...withoutPrograms(modules)].filter(
       (line) => line !== null,
     );
     const broken = [
@@ -128,13 +128,21 @@ function withoutDocker(modules: readonly TestModule[]): string | null {
   return `Left out, since no Docker engine answers (DOCKER_HOST): ${what}, in ${list}`;
 }
 
-/** The test file that left tests out because there is no promtool; null: none did. */
-function withoutPromtool(modules: readonly TestModule[]): string | null {
-  const rules = modules.find(({ moduleId }) => moduleId.endsWith('/alert-rules.long.test.ts'));
-  const tests = [...(rules?.children.allTests() ?? [])];
-  if (rules === undefined || !tests.some((test) => test.result().state === 'skipped')) return null;
-  const file = relative(rules.project.config.root, rules.moduleId);
-  return `Left out, since promtool is missing and cannot be fetched (PROMTOOL): checks in ${file}`;
+/** Programs of Debian's, by the end of the file that needs each. */
+const NEEDED = { 'alert-rules.long.test.ts': 'promtool', 'proxy.real.test.ts': 'nginx' };
+
+/** A line for each test file that left tests out because there is no such program. */
+function withoutPrograms(modules: readonly TestModule[]): string[] {
+  return Object.entries(NEEDED).flatMap(([name, program]) => {
+    const module = modules.find(({ moduleId }) => moduleId.endsWith(`/${name}`));
+    const tests = [...(module?.children.allTests() ?? [])];
+    const isLeftOut = tests.some((test) => test.result().state === 'skipped');
+    if (module === undefined || !isLeftOut) return [];
+    const variable = program.toUpperCase();
+    const file = relative(module.project.config.root, module.moduleId);
+    const why = `${program} is missing and cannot be fetched (${variable})`;
+    return `Left out, since ${why}: checks in ${file}`;
+  });
 }
 
 /** The test files that a run without an S3 server did not cover in full, in one line. */

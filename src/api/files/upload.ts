@@ -9,9 +9,9 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { askServer, refusalOf, tooMuch } from './session-files.ts';
 
 /** The longest silence of a client in the middle of its upload. */
-const SILENCE_MS = 30_000;
+export const SILENCE_MS = 30_000;
 /** How long the session's server may take to put a file into the folder, after it has arrived. */
-const PLACE_MS = 10 * 60_000;
+export const PLACE_MS = 10 * 60_000;
 
 export type Uploaded = { file: SessionFile; path: string; isNew: boolean };
 

@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { lingerAtClose } from '#src/http/linger.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
@@ -64,6 +65,7 @@ export function buildServer(options: {
   refuseUnknownPaths(server, listRoutes(server, gatekeeper.operatorToken !== null), count);
   server.register(swagger, openApiOptions);
   server.register(async (scope) => routes(scope.withTypeProvider<TypeBoxTypeProvider>()));
+  server.server.on('request', (request) => lingerAtClose(request));
   server.server.on('connect', broken.onConnect);
   // Node would answer an unknown Expect header with 417; it may be ignored.
   server.server.on('checkExpectation', (request, response) =>

@@ -58,7 +58,7 @@ class ClientGone extends Error {
 /** A stop that the event store does not take is tried so often; then the session ends by itself. */
 const STOP_TRIES = 3;
 const STOP_AGAIN_MS = 500;
-const STOP_WITHIN_MS = 5_000;
+export const STOP_WITHIN_MS = 5_000;
 /** How long the event store is asked why a connection has ended. */
 const WHY_WITHIN_MS = 2_000;
 const NOTE_MAX = 256;

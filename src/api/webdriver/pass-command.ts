@@ -7,7 +7,7 @@ import type { DriverCommand, Drivers } from './drivers.ts';
 import { webDriverError, webDriverRejection, type WebDriverAnswer } from './webdriver-error.ts';
 
 /** A gateway gives a command 330 s. */
-const COMMAND_MS = 335_000;
+export const COMMAND_MS = 335_000;
 /** A body without a length is held in memory; files come with one, and may be larger. */
 const UNSIZED_BYTES_MAX = 1024 * 1024;
 const REFUSAL_BYTES_MAX = 64 * 1024;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { reject, type Rejection } from '#src/errors.ts';
 
 /** Of a command and of an answer: an uploaded file or a picture of a long page, in base64. */
-const BODY_BYTES_MAX = 32 * 1024 * 1024;
+export const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 export class BodyTooLarge extends Error {
   override readonly name = 'BodyTooLarge';

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { withParts } from '#test/support/deploy/generated-parts.ts';
 import { natsParts } from '#test/support/deploy/nats-parts.ts';
+import { ingressParts, nginxParts } from '#test/support/deploy/proxy-parts.ts';
 
 /** Files of deploy/ that are written from tables of the product, and the chart's copies. */
 
@@ -12,6 +13,8 @@ const WHY = 'out of date; run UPDATE_GOLDEN=1 npm test -- test/integration/deplo
 /** Each file with the parts of it that are written. */
 const PARTS: Readonly<Record<string, () => Record<string, string[]>>> = {
   'nats.conf': natsParts,
+  'nginx.conf': nginxParts,
+  'helm/templates/ingress.yaml': ingressParts,
 };
 /** helm reads no file outside of its chart, and warns of links: it has copies. */
 const COPIES: Readonly<Record<string, string>> = {

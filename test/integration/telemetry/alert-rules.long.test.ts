@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, test } from 'vitest';
 import { runCommand } from '#src/embedded/run-command.ts';
 import { scratchDir } from '#test/support/scratch.ts';
-import { findPromtool } from '#test/support/servers/promtool.ts';
+import { findPromtool } from '#test/support/servers/debian-programs.ts';
 import { unknownMetrics } from '#test/support/service/metrics-document.ts';
 import { readText } from '#test/support/source-files.ts';
 

@@ -26,7 +26,7 @@ export function uploadExtension(server: ApiServer, dependencies: Dependencies): 
 }
 
 /** The longest time for an upload to arrive: 20 MB at 1.3 Mbit/s. */
-const BODY_MS = 120_000;
+export const BODY_MS = 120_000;
 
 function giveTime({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
   allowSlowBody(raw);

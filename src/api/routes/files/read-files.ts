@@ -14,7 +14,7 @@ import { FilePath, presentFile, SessionFileList } from '../../schemas/files.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 
 /** A client that reads nothing for so long is cut off. */
-const SILENCE_MS = 60_000;
+export const SILENCE_MS = 60_000;
 
 const HEADERS = {
   ETag: Type.String({ description: '`"<sha256>"`: for `If-None-Match` and `If-Range`' }),

@@ -12,7 +12,7 @@ import { limitParameter } from '../../schemas/paging.ts';
 const LIMIT = { default: 100, max: 500 };
 /** The reason of a schema mismatch runs to pages. */
 const REASON_MAX = 2_000;
-const RETRY_MS = 60_000;
+export const RETRY_MS = 60_000;
 
 const ListQuery = Type.Object(
   {

@@ -18,7 +18,7 @@ import { notActive } from '../../sessions/current-session.ts';
  * A server that works takes less: a second for what the page has just written, 10 s until its turn,
  * 10 s to read cookies, and a minute to store the copy. After 90 s another save may begin.
  */
-const SAVED_WITHIN_MS = 85_000;
+export const SAVED_WITHIN_MS = 85_000;
 
 /** POST /api/sessions/{id}/profile/save: saves the profile while the session goes on. */
 export function saveProfile(server: ApiServer, dependencies: ApiDependencies): void {

@@ -6,7 +6,7 @@ import { CreateSessionBody, LINE } from '../requests.ts';
 
 const TIMEOUT_DEFAULT_MS = 30_000;
 /** The session has two minutes, and is billed for one. */
-const TIMEOUT_MAX_MS = 60_000;
+export const TIMEOUT_MAX_MS = 60_000;
 const MILLIMETRES_DEFAULT = 10;
 
 /** Of a create's fields those that one call has itself are left out, and those that it decides. */
