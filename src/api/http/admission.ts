@@ -146,9 +146,8 @@ export function registerAdmission(
 }
 
 /**
- * Admits who sends OPERATOR_TOKEN. Failed attempts are counted by address, apart from other
- * requests: an address that has no more of them in this minute is refused whatever it sends. What
- * succeeds counts nothing.
+ * Admits who sends OPERATOR_TOKEN, whatever else came from the address: behind a proxy that is not
+ * trusted all callers share one. Failed attempts are counted by address, apart from other requests.
  */
 function admitOperator(
   gatekeeper: Gatekeeper,
@@ -159,15 +158,11 @@ function admitOperator(
     const arrived = performance.now();
     const network = networkOf(request.ip);
     const { requestsPerMinute: limit } = anonymous;
-    const take = (units: number) => failures(network, limit, units);
-    // Where strangers may send no request at all, the operator may.
-    const isSpent = limit > 0 && take(0).remaining === 0;
     const given = bearerOf(request.headers.authorization) ?? '';
     const isRight = token !== null && isSameSecret(given, token);
-    const isFailure = isSpent || !isRight;
-    const allowance = take(isFailure ? 1 : 0);
+    const allowance = failures(network, limit, isRight ? 0 : 1);
     request.admission = { caller: null, arrivedAt: arrived, cost: 1, allowance, result: ADMITTED };
-    if (!isFailure) {
+    if (isRight) {
       gatekeeper.onAuthenticated?.(request);
       return done();
     }
