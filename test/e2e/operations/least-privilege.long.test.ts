@@ -3,91 +3,34 @@ import { readdir, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Finding } from '#src/doctor/finding.ts';
-import {
-  passwordOf,
-  startNatsWithRoles,
-  type NatsUser,
-  type NatsWithRoles,
-} from '#test/support/servers/nats-roles.ts';
-import { scratchDir } from '#test/support/scratch.ts';
-import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
-import { freePorts } from '#test/support/servers/ports.ts';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { startRoles, type Roles } from '#test/support/deploy/roles.ts';
 import { bssWith } from '#test/support/clients/command-line.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /**
  * The service role by role, one process and one NATS user each, on the configuration in deploy/: no
  * process requests more than its permissions, and everything works.
  */
 
-const roles = [
-  'api',
-  'projector',
-  'provisioner',
-  'gateway',
-  'timekeeper',
-  'archivist',
-  'webhooks',
-] as const;
 type ArchiveStatus = { event_store: { first_sequence: number } };
-const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
 
-let nats: NatsWithRoles;
-let redis: RealRedis;
-let services: Record<(typeof roles)[number], RunningService>;
+let deployed: Roles;
+let services: Roles['services'];
+let bss: Roles['bss'];
+let bssJson: Roles['bssJson'];
 let audit = '';
-let archive: Awaited<ReturnType<typeof scratchDir>>;
 /** A session that has ended. */
 let ended: string;
 
 beforeAll(async () => {
-  nats = await startNatsWithRoles();
-  redis = await startRedis();
-  archive = await scratchDir();
-  const [gatewayPort, tlsPort] = await freePorts(2);
-  const shared = {
-    MASTER_KEY,
-    REDIS_URL: redis.url,
-    GATEWAY_PORT: `${gatewayPort}`,
-    GATEWAY_TLS_PORT: `${tlsPort}`,
-    NATS_ISSUER_SEED: nats.issuerSeed,
-    ARCHIVE_URL: archive.path,
-    RETAIN_ENDED: '5s',
-    ARCHIVE_EVERY: '1s',
-    QUEUE_AFTER: '100ms',
-    TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
-  };
-  const started = roles.map(async (role) => {
-    const env = { ...shared, ...access(role), ROLES: role };
-    return [role, await startService(env)] as const;
-  });
-  services = Object.fromEntries(await Promise.all(started)) as typeof services;
+  deployed = await startRoles({ RETAIN_ENDED: '5s', ARCHIVE_EVERY: '1s', QUEUE_AFTER: '100ms' });
+  ({ services, bss, bssJson } = deployed);
   audit = `${services.api.dataDir}.audit.jsonl`;
 });
 afterAll(async () => {
-  for (const service of Object.values(services ?? {})) await service[Symbol.asyncDispose]();
-  await redis?.[Symbol.asyncDispose]();
-  await nats?.[Symbol.asyncDispose]();
+  await deployed?.[Symbol.asyncDispose]();
   if (audit !== '') await rm(audit, { force: true });
-  await archive?.[Symbol.asyncDispose]();
 });
-
-function access(user: NatsUser) {
-  return { NATS_URL: nats.url, NATS_USER: user, NATS_PASSWORD: passwordOf(user) };
-}
-
-const operator = () => ({ ...access('operator'), REDIS_URL: redis.url, MASTER_KEY });
-
-async function bss(...args: string[]): Promise<string> {
-  const env = { ...operator(), ARCHIVE_URL: archive.path };
-  const { code, stdout, stderr } = await bssWith(env, ...args);
-  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
-  return stdout;
-}
-
-async function bssJson<Found>(...args: string[]): Promise<Found> {
-  return JSON.parse(await bss(...args, '--json')) as Found;
-}
 
 /** The browser's answer to CDP's Browser.getVersion. */
 async function drive(cdpUrl: string): Promise<unknown> {
@@ -101,17 +44,6 @@ async function drive(cdpUrl: string): Promise<unknown> {
   } finally {
     socket.terminate();
   }
-}
-
-/** Permission violations, in the logs of the servers and of the processes. */
-function objections(): string[] {
-  const logged = Object.values(services).flatMap((service) =>
-    service
-      .output()
-      .split('\n')
-      .filter((line) => /Violation|NATS reported an error/.test(line)),
-  );
-  return [...nats.violations(), ...logged];
 }
 
 describe('role by role', () => {
@@ -227,8 +159,9 @@ describe('role by role', () => {
   });
 
   test('bss archive run works with the archivist’s NATS user, and verify with the operator’s', async () => {
-    const env = { ...operator(), ARCHIVE_URL: archive.path, DATA_DIR: services.archivist.dataDir };
-    const own = { ...env, ...access('archivist') };
+    const { operator, archive } = deployed;
+    const env = { ...operator, ARCHIVE_URL: archive, DATA_DIR: services.archivist.dataDir };
+    const own = { ...env, ...deployed.access('archivist') };
     let refusal = '';
     const isDone = async () => {
       const run = await bssWith(own, 'archive', 'run', '--json');
@@ -246,7 +179,7 @@ describe('role by role', () => {
   });
 
   test('the doctor may read the settings of the servers', async () => {
-    const { stdout } = await bssWith(operator(), 'doctor', '--json');
+    const { stdout } = await bssWith(deployed.operator, 'doctor', '--json');
     const { findings } = JSON.parse(stdout) as { findings: Finding[] };
     const log = findings.filter(({ check }) => check.startsWith('log.'));
     expect(log.filter(({ level }) => level !== 'ok')).toEqual([]);
@@ -256,6 +189,6 @@ describe('role by role', () => {
   });
 
   test('no process has exceeded its permissions', () => {
-    expect(objections()).toEqual([]);
+    expect(deployed.objections()).toEqual([]);
   });
 });

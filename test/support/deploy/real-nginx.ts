@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificate } from '#test/support/servers/certificates.ts';
-import { freePort } from '#test/support/servers/ports.ts';
+import { freePorts } from '#test/support/servers/ports.ts';
 import { startServer } from '#test/support/servers/real-server.ts';
 
 const CONFIG = new URL('../../../deploy/nginx.conf', import.meta.url);
@@ -12,6 +12,8 @@ const CONFIG = new URL('../../../deploy/nginx.conf', import.meta.url);
 export type RealNginx = AsyncDisposable & {
   /** `https://127.0.0.1:port`. */
   url: string;
+  /** The same without TLS, for clients that trust no authority of a test. */
+  plainUrl: string;
   port: number;
   /** Its certificate, for clients that are to trust it. */
   ca: string;
@@ -39,7 +41,7 @@ export async function startNginx({
   changes = [],
 }: NginxOptions): Promise<RealNginx> {
   const folder = await mkdtemp(join(tmpdir(), 'real-nginx-'));
-  const port = await freePort();
+  const [port = 0, plain = 0] = await freePorts(2);
   const { cert, key } = await makeCertificate(folder, 'edge');
   const group = (name: string, ports: readonly number[]) =>
     `upstream ${name} { ${ports.map((one) => `server 127.0.0.1:${one} max_fails=0;`).join(' ')} }`;
@@ -49,7 +51,7 @@ export async function startNginx({
     ['http://api:8080', 'http://apis'],
     ['http://gateway:8081', 'http://gateways'],
     ['resolver 127.0.0.11 valid=1s ipv6=off;', ''],
-    ['listen 8443', `listen 127.0.0.1:${port}`],
+    ['listen 8443 ssl http2;', `listen 127.0.0.1:${port} ssl http2; listen 127.0.0.1:${plain};`],
     ['/run/secrets/edge_pem', cert],
     ['/run/secrets/edge_key', key],
     ['worker_processes auto;', 'daemon off; master_process off;'],
@@ -69,6 +71,7 @@ export async function startNginx({
   });
   return {
     url: `https://127.0.0.1:${port}`,
+    plainUrl: `http://127.0.0.1:${plain}`,
     port,
     ca: await readFile(cert, 'utf8'),
     folder,

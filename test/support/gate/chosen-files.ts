@@ -61,7 +61,12 @@ const PROOFS: readonly [path: string, ...tests: string[]][] = [
   ['src/bootstrap', 'e2e/operations/shutdown', 'e2e/operations/least-privilege'],
   ['src/tenants', 'faults/permission-gone'],
   ['src/telemetry', 'integration/telemetry/alert-rules'],
-  ['deploy', 'faults/deploy/one-host', 'e2e/operations/least-privilege'],
+  ['deploy', 'e2e/operations/split-features', 'faults/deploy/one-host'],
+  ['deploy', 'e2e/operations/least-privilege'],
+  ['src/bootstrap/edge', 'e2e/operations/split-features'],
+  ['events', 'e2e/operations/split-features'],
+  ['src/recordings', 'e2e/operations/split-features'],
+  ['src/provisioner/recorder', 'e2e/operations/split-features'],
 ];
 
 /** The long files that the change of this checkout is about, as paths from the project's top. */
