@@ -12,7 +12,8 @@ export type KubernetesConfig = {
   seccomp: string;
   runtimeClass: string | null;
   hasUserNamespace: boolean;
-  dns: readonly string[];
+  /** Name servers of the browsers: `cluster`, or addresses; none: those of their nodes. */
+  dns: 'cluster' | readonly string[];
   more: Record<string, unknown>;
   /** Null: nothing owns the browsers. */
   ownPod: string | null;
@@ -55,7 +56,7 @@ export const kubernetesVariables = {
   },
   KUBERNETES_DNS: {
     fallback: '',
-    meaning: 'name servers of the browsers, a,b; empty: those of their nodes',
+    meaning: 'name servers of the browsers: a,b, or cluster; empty: those of their nodes',
   },
   KUBERNETES_POD: {
     fallback: '{}',
@@ -172,7 +173,8 @@ function readOnShutdown(read: Read<Name>): KubernetesConfig['onShutdown'] {
   return oneOf('KUBERNETES_ON_SHUTDOWN', read, ['stop', 'leave']);
 }
 
-function readDns(text: string): readonly string[] {
+function readDns(text: string): KubernetesConfig['dns'] {
+  if (text === 'cluster') return text;
   const addresses = text.split(',').map((part) => part.trim());
   if (text === '') return [];
   const wrong = addresses.find((address) => isIP(address) === 0);

@@ -52,6 +52,15 @@ it('refuses values that it does not know', () => {
   expect(() => render()).toThrow(/browsers.image/);
 });
 
+it('refuses what would give all callers one address', () => {
+  const render = (...more: string[]) =>
+    helm('template', 'judged', CHART, '--set', 'browsers.image=b', ...more, ...asOfServer());
+  for (const front of ['ingress.enabled=true', 'httpRoute.enabled=true']) {
+    expect(() => render('--set', front)).toThrow(/trustedProxies/);
+    render('--set', front, '--set', 'trustedProxies=10.0.0.0/16');
+  }
+});
+
 /** `helm template` asks no server for its version. */
 function asOfServer(): string[] {
   const { serverVersion } = JSON.parse(kubectl('version', '--output', 'json')) as {

@@ -190,7 +190,7 @@ export const topics: readonly Topic[] = [
       KUBERNETES_SECCOMP: 'path',
       KUBERNETES_RUNTIME_CLASS: 'name',
       KUBERNETES_USER_NAMESPACES: 'word',
-      KUBERNETES_DNS: 'addresses',
+      KUBERNETES_DNS: 'addresses or cluster',
       KUBERNETES_POD: 'JSON',
       KUBERNETES_OWN_POD: 'name',
       KUBERNETES_LAUNCH_TIMEOUT: DURATION,

@@ -70,7 +70,8 @@ export async function installRelease(): Promise<Release> {
   const values = {
     image: { repository: image, tag },
     publicHost: 'localhost',
-    browsers: { image: loadedImage(), requests: { memoryMb: 128, cpus: 0.02 } },
+    // The cluster has no name server of its own.
+    browsers: { image: loadedImage(), requests: { memoryMb: 128, cpus: 0.02 }, dns: '' },
     roles: Object.fromEntries(ROLES.map((role) => [role, { resources: SMALL }])),
     pool: { minIdle: 1, max: 10 },
     nats: { image: STORES.nats, storage: { size: '2Gi', className: '-' }, resources: SMALL },

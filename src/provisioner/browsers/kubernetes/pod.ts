@@ -22,8 +22,8 @@ export type PodOptions = {
   runtimeClass: string | null;
   /** Whether a Pod has a user namespace of its own. */
   hasUserNamespace: boolean;
-  /** Name servers; empty: those of the node. */
-  dns: readonly string[];
+  /** Name servers: the cluster's own, or by address; empty: those of the node. */
+  dns: 'cluster' | readonly string[];
   limits: PodLimits;
   /** What an operator adds to the Pods: where they run, and what may pull their image. */
   more: PodAdditions;
@@ -249,7 +249,13 @@ export function containerOf({ image }: PodOptions, name: string): Fields<V1Conta
   };
 }
 
-export function resolving(servers: readonly string[]): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
+export function resolving(servers: PodOptions['dns']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
+  // A name with a dot is asked for as it stands: no other question carries it to the cluster.
+  if (servers === 'cluster')
+    return {
+      dnsPolicy: 'ClusterFirst',
+      dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+    };
   // The node's own name servers: no name of the cluster is a browser's business.
   if (servers.length === 0) return { dnsPolicy: 'Default' };
   return { dnsPolicy: 'None', dnsConfig: { nameservers: [...servers] } };

@@ -102,8 +102,12 @@ describe('a browser’s Pod', () => {
     expect(pod?.tolerations).toContainEqual({ key: 'browsers', operator: 'Exists' });
   });
 
-  it('asks its node’s name servers, or those that are given, and none if it has no way out', () => {
+  it('asks its node’s name servers, the cluster’s, or those that are given, and none if it has no way out', () => {
     expect(browserPod(options, spec).spec).toMatchObject({ dnsPolicy: 'Default' });
+    expect(browserPod({ ...options, dns: 'cluster' }, spec).spec).toMatchObject({
+      dnsPolicy: 'ClusterFirst',
+      dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+    });
     const given = browserPod({ ...options, dns: ['192.0.2.53'] }, spec).spec;
     expect(given).toMatchObject({ dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.53'] } });
     const egress = { serve: () => undefined, closed: new AbortController().signal };
