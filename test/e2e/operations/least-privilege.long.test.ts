@@ -178,6 +178,20 @@ describe('role by role', () => {
     expect(verified).toMatchObject({ code: 0, stderr: '' });
   });
 
+  test('bss objects sweep works with the archivist’s NATS user, and keys with the operator’s', async () => {
+    await bss('objects', 'keys');
+    const { operator, archive } = deployed;
+    const env = { ...operator, ARCHIVE_URL: archive, ...deployed.access('archivist') };
+    for (const more of [[], ['--remove']])
+      await eventually(async () => {
+        const swept = await bssWith(env, 'objects', 'sweep', ...more, '--json');
+        // The archivist sweeps.
+        if (swept.code !== 0 && swept.stderr.includes('Another process sweeps')) return false;
+        expect(swept).toMatchObject({ code: 0, stderr: '' });
+        return true;
+      }, `a sweep with ${more.join()}`);
+  });
+
   test('the doctor may read the settings of the servers', async () => {
     const { stdout } = await bssWith(deployed.operator, 'doctor', '--json');
     const { findings } = JSON.parse(stdout) as { findings: Finding[] };
