@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import type { Server as HttpServer } from 'node:http';
+import { createServer, type Server } from 'node:net';
 import { within } from '#src/async/timeout.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -44,16 +47,32 @@ export async function startApi(
     connectionsMax: dependencies.connectionsMax,
   });
   await server.listen(listen);
+  const operators = await listenBeside(server.server, listen.host, gatekeeper.operatorPort ?? null);
   const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
   const scheme = incoming.certificate === undefined ? 'http' : 'https';
   return {
     url: `${scheme}://${host}:${listen.port}`,
     setCertificate: (certificate) => setCertificate(server, certificate),
     async [Symbol.asyncDispose]() {
+      operators?.close();
       const closed = server.close();
       await within(DRAIN_MS, closed, () => undefined);
       server.server.closeAllConnections();
       await closed;
     },
   };
+}
+
+/** Hands the connections of a further port to the server, with all its bounds. */
+async function listenBeside(
+  server: HttpServer,
+  host: string,
+  port: number | null,
+): Promise<Server | null> {
+  if (port === null) return null;
+  const beside = createServer({ noDelay: true }, (socket) => server.emit('connection', socket));
+  beside.maxConnections = server.maxConnections;
+  beside.listen({ host, port });
+  await once(beside, 'listening');
+  return beside;
 }

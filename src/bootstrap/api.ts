@@ -103,6 +103,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       rateLimiter,
       anonymous: config.tiers.free,
       operatorToken: infrastructure.operatorToken,
+      operatorPort: config.api.operatorPort,
       now: context.now,
     },
     listen: config.api,

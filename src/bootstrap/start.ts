@@ -109,11 +109,14 @@ function refuseUnisolated({ unisolated }: Config['browsers'], log: Logger): void
 }
 
 function portsOf({ roles, api, gateway, telemetry }: Config) {
-  const { host } = api;
+  const { host, operatorPort } = api;
   const { metricsPort } = telemetry;
   return [
     ...(metricsPort === null ? [] : [{ variable: 'METRICS_PORT', host, port: metricsPort }]),
     ...(roles.includes('api') ? [{ variable: 'PORT', host, port: api.port }] : []),
+    ...(roles.includes('api') && operatorPort !== null
+      ? [{ variable: 'OPERATOR_PORT', host, port: operatorPort }]
+      : []),
     ...(roles.includes('gateway')
       ? [
           { variable: 'GATEWAY_PORT', host, port: gateway.port },

@@ -57,7 +57,8 @@ export type RoleName = (typeof roles)[number];
 export type Config = StoresConfig &
   ProcessConfig & {
     mcp: McpConfig;
-    api: { host: string; port: number; createWaitMs: number };
+    /** `operatorPort` null: what operators ask is at `port`. */
+    api: { host: string; port: number; operatorPort: number | null; createWaitMs: number };
     gateway: GatewayConfig;
     incoming: IncomingConfig;
     dataDir: string;
@@ -192,6 +193,12 @@ export const variables = {
       'first and at most four older ones behind it, separated by white space; empty: generated ' +
       'and kept',
   },
+  OPERATOR_PORT: {
+    fallback: '',
+    meaning:
+      'port at which the API has /api/operator, and all else too, for a network of operators ' +
+      'alone; /api/operator is not at PORT then; empty: it is',
+  },
   OPERATOR_TOKEN: {
     fallback: '',
     meaning:
@@ -226,6 +233,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     api: {
       host: read('HOST'),
       port: integer('PORT', read, 1, 65_535),
+      operatorPort: read('OPERATOR_PORT') === '' ? null : integer('OPERATOR_PORT', read, 1, 65_535),
       createWaitMs: wait('CREATE_WAIT', read),
     },
     gateway: readGateway(read, {

@@ -208,6 +208,7 @@ export const topics: readonly Topic[] = [
       MASTER_KEY_FILE: FILE,
       DEV_API_KEY: TEXT,
       DEV_API_KEY_FILE: FILE,
+      OPERATOR_PORT: PORT,
       OPERATOR_TOKEN: TEXT,
       OPERATOR_TOKEN_FILE: FILE,
       JWT_SECRET: TEXT,

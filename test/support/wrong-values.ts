@@ -345,6 +345,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     weak({}, 'metrics-password-1', /contains a placeholder word/),
   ],
   METRICS_TOKEN_FILE: secretFile('METRICS_TOKEN'),
+  OPERATOR_PORT: port,
   OPERATOR_TOKEN: [
     ['short', /needs 16 to 512/],
     weak({}, 'operator-password-1', /contains a placeholder word/),

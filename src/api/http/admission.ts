@@ -56,6 +56,8 @@ export type Gatekeeper = {
   anonymous: TierLimits;
   /** The credential of /api/operator; null: there is no such path. */
   operatorToken: string | null;
+  /** The port of /api/operator; left out or null: every one. */
+  operatorPort?: number | null;
   now: () => number;
   /** Called for each request with a valid credential. */
   onAuthenticated?: (request: FastifyRequest) => void;
@@ -153,8 +155,10 @@ function admitOperator(
   gatekeeper: Gatekeeper,
   failures: ReturnType<typeof createLocalLimiter>,
 ): onRequestHookHandler {
-  const { operatorToken: token, now, anonymous } = gatekeeper;
+  const { operatorToken, operatorPort = null, now, anonymous } = gatekeeper;
   return (request, reply, done) => {
+    const isHere = operatorPort === null || request.socket.localPort === operatorPort;
+    const token = isHere ? operatorToken : null;
     const arrived = performance.now();
     const network = networkOf(request.ip);
     const { requestsPerMinute: limit } = anonymous;

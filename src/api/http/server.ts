@@ -50,6 +50,9 @@ export function buildServer(options: {
     max: connectionsMax,
     trustedProxies: options.incoming?.trustedProxies ?? [],
   });
+  const { operatorToken, operatorPort = null } = options.gatekeeper;
+  // Elsewhere there is not even a method of them.
+  const tellsOperators = operatorToken !== null && operatorPort === null;
   const gatekeeper: Gatekeeper = {
     ...options.gatekeeper,
     onAuthenticated: ({ raw }) => connections.prove(raw.socket),
@@ -62,7 +65,7 @@ export function buildServer(options: {
   server.addHook('onRequest', refuseWithoutHost);
   noteDoors(server);
   const count = registerAdmission(server, gatekeeper, countByAddress);
-  refuseUnknownPaths(server, listRoutes(server, gatekeeper.operatorToken !== null), count);
+  refuseUnknownPaths(server, listRoutes(server, tellsOperators), count);
   server.register(swagger, openApiOptions);
   server.register(async (scope) => routes(scope.withTypeProvider<TypeBoxTypeProvider>()));
   server.server.on('request', (request) => lingerAtClose(request));

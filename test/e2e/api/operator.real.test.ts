@@ -1,7 +1,13 @@
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { scratchDir } from '#test/support/scratch.ts';
+import { makeCertificate } from '#test/support/servers/certificates.ts';
+import { freePorts } from '#test/support/servers/ports.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { DEV_KEY, eventually, startService } from '#test/support/service/service.ts';
 import type { RunningService } from '#test/support/service/service.ts';
@@ -134,4 +140,41 @@ test('a start with everything embedded makes a token and keeps it for its owner'
   const made = (await readFile(path, 'utf8')).trim();
   const client = await connectApi(other.apiUrl);
   expect((await client.as(made).get('/api/operator')).body).toEqual({ operator: true });
+});
+
+describe.each([{}, { tls: true }])('with OPERATOR_PORT, %j', ({ tls = false }) => {
+  test('operators’ paths are there, and at PORT as if there were none', async () => {
+    await using folder = await scratchDir();
+    const { cert, key } = await makeCertificate(folder.path, 'api');
+    const [operatorPort = 0] = await freePorts(1);
+    await using apart = await startService({
+      OPERATOR_TOKEN: TOKEN,
+      OPERATOR_PORT: `${operatorPort}`,
+      ...(tls ? { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } : {}),
+    });
+    const ca = await readFile(cert, 'utf8');
+    const ask = (port: number | string, path: string, method = 'GET') =>
+      new Promise<[number | undefined, string]>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${TOKEN}` };
+        const options = { host: '127.0.0.1', port, path, method, headers, ca };
+        const sent = (tls ? httpsRequest : httpRequest)(options, (answer) => {
+          void text(answer).then((body) => resolve([answer.statusCode, body]), reject);
+        });
+        sent.once('error', reject).end();
+      });
+    const { port } = new URL(apart.apiUrl);
+    expect(await ask(operatorPort, '/api/operator')).toEqual([200, '{"operator":true}']);
+    expect((await ask(operatorPort, '/api/health'))[0]).toBe(200);
+    expect((await ask(port, '/api/health'))[0]).toBe(200);
+    for (const [method, path] of [
+      ['GET', '/api/operator'],
+      ['GET', '/api/operator/servers'],
+      ['POST', '/api/operator/audits'],
+      ['DELETE', '/api/operator/audits'],
+    ] as const) {
+      const [status, body] = await ask(port, path, method);
+      expect([path, status]).toEqual([path, 404]);
+      expect(body).toContain('NOT_FOUND');
+    }
+  });
 });
