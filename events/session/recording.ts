@@ -27,7 +27,7 @@ export type RecordingSegment = Static<typeof RecordingSegment>;
 export const RECORDING_GAP_REASONS =
   'slow_store: segments came faster than the object store took them; store_failed: it did not ' +
   'take one; screen_lost: the screen did not answer; restart: the server’s process ended and ' +
-  'another one went on; limit: RECORDING_MAX_MB is reached';
+  'another one went on; handoff: a person had the session; limit: RECORDING_MAX_MB is reached';
 /** Why a time of the session is not in its recording. */
 const RecordingGapReason = Type.Union(
   [
@@ -35,6 +35,7 @@ const RecordingGapReason = Type.Union(
     Type.Literal('store_failed'),
     Type.Literal('screen_lost'),
     Type.Literal('restart'),
+    Type.Literal('handoff'),
     Type.Literal('limit'),
   ],
   { description: RECORDING_GAP_REASONS },

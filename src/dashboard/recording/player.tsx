@@ -202,6 +202,7 @@ const REASONS: Record<string, string> = {
   store_failed: 'the object store did not take it',
   screen_lost: 'the screen did not answer',
   restart: 'the server restarted',
+  handoff: 'a person had the session',
   limit: 'the recording had its greatest size',
   missing: 'its segment is gone',
 };

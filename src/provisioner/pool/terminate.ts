@@ -191,13 +191,17 @@ function sessionCommandFor(
 }
 
 /**
- * Handles a session event: a session that stops leaves the queue, or its browser is terminated. The
- * black box of one that goes on follows its state.
+ * Handles a session event: a session that stops leaves the queue, or its browser is terminated.
+ * Black box and recording of one that goes on follow its state.
  */
 export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>): void {
   const { state } = event;
   if (event.type === 'session.profile-save-requested') return saveOnRequest(pool, event);
-  if (state.status === 'active') return pool.blackBoxes?.follow(state);
+  if (state.status === 'active') {
+    pool.blackBoxes?.follow(state);
+    pool.recorder?.follow(state);
+    return;
+  }
   if (state.status !== 'stopping' && !isFinal(state.status)) return;
   const at = pool.waiting.findIndex(({ identity }) => identity.id === state.id);
   if (at !== -1) {

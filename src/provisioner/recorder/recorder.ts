@@ -34,6 +34,11 @@ export type Recorder = {
    */
   start(browser: RunningBrowser, session: SessionState, isAdopted: boolean): void;
   /**
+   * Pauses while a person has the session: a hand-off is for what its program must not see, such as
+   * a password, and a recording is for whoever may read the session.
+   */
+  follow(session: SessionState): void;
+  /**
    * Ends the recording of a browser's session. Resolves once it is stored and reported, or after
    * two seconds: what is not stored by then is lost, and the session's end does not wait for it.
    * @param isLeaving another process goes on with the session
@@ -89,6 +94,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       now,
       times,
       open: (signal) => open(browser.vnc, vncPasswordOf(browser.workloadId), signal),
+      isPaused: isHandedOff(session),
       goesOnFrom: isAdopted ? Date.parse(before?.until ?? session.startedAt ?? '') : null,
     });
     return { ...recording, giveUp: () => givenUp.abort() };
@@ -113,9 +119,18 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (recordings.has(browser.workloadId)) return;
       recordings.set(browser.workloadId, begin(browser, session, isAdopted));
     },
+    follow(session) {
+      const recording = recordings.get(session.workload?.workloadId ?? '');
+      if (isHandedOff(session)) recording?.pause();
+      else recording?.goOn();
+    },
     finish,
     async leave() {
       await Promise.all([...recordings.keys()].map((workloadId) => finish(workloadId, true)));
     },
   };
+}
+
+function isHandedOff({ handoff }: SessionState): boolean {
+  return handoff?.status === 'taken';
 }

@@ -1,4 +1,5 @@
 import type { RecordingGapReason } from '#events/session/recording.ts';
+import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Screen } from './screen.ts';
@@ -13,6 +14,8 @@ export type RecordingOptions = {
   uploads: (isWriting: () => boolean) => Uploads;
   /** Set where an earlier process recorded before: until when. Epoch milliseconds. */
   goesOnFrom: number | null;
+  /** It begins with a pause. */
+  isPaused: boolean;
   /** Bytes at which the recording ends. */
   maxBytes: number;
   log: Pick<Logger, 'warn' | 'info'>;
@@ -28,6 +31,9 @@ export type Recording = {
    * Ends it: what was recorded is stored and reported. @param isLeaving another process goes on
    */
   finish(isLeaving: boolean): Promise<void>;
+  /** Records nothing until it goes on: a gap `handoff`. */
+  pause(): void;
+  goOn(): void;
 };
 
 const TIMES = {
@@ -64,6 +70,8 @@ export function startRecording(options: RecordingOptions): Recording {
     needsWhole: true,
     isOver: false,
     gap: options.goesOnFrom === null ? null : { from: options.goesOnFrom, reason: 'restart' },
+    pause: options.isPaused ? { from: now(), isOver: false } : null,
+    pauseEnded: createNotifier(),
   };
   const running = record(run);
   return {
@@ -72,8 +80,16 @@ export function startRecording(options: RecordingOptions): Recording {
       await running;
       segments.close();
       await segments.settled();
+      if (run.pause !== null) openGap(run, 'handoff', run.pause.from);
       if (run.gap !== null && !run.isOver) uploads.gap({ ...run.gap, until: now() });
       await uploads.finish(isLeaving);
+    },
+    pause() {
+      run.pause = { from: run.pause?.from ?? now(), isOver: false };
+    },
+    goOn() {
+      if (run.pause !== null) run.pause.isOver = true;
+      run.pauseEnded.notify();
     },
   };
 }
@@ -91,6 +107,9 @@ type Run = {
   isOver: boolean;
   /** A gap that has not ended. */
   gap: { from: number; reason: RecordingGapReason } | null;
+  /** A pause that the loop has not passed; what the screen sends meanwhile is dropped. */
+  pause: { from: number; isOver: boolean } | null;
+  readonly pauseEnded: Notifier;
 };
 
 /** Records until the signal aborts or it is over; connects again where the screen is lost. */
@@ -120,6 +139,7 @@ async function follow(run: Run, screen: Screen): Promise<void> {
   while (!signal.aborted) {
     if (!(await isReady(run))) return;
     const update = await screen.update(run.needsWhole ? 'all' : 'changes');
+    if (run.pause !== null) continue;
     if (update.size !== null) restart(run);
     const isWhole = update.pixels > 0 && update.pixels >= screen.width * screen.height;
     // What has changed comes again with the whole screen that begins the next segment.
@@ -141,6 +161,11 @@ async function follow(run: Run, screen: Screen): Promise<void> {
 async function isReady(run: Run): Promise<boolean> {
   const { segments, uploads, signal } = run;
   const { maxBytes, now, log } = run.options;
+  while (run.pause !== null && !signal.aborted) {
+    openGap(run, 'handoff', run.pause.from);
+    if (run.pause.isOver) run.pause = null;
+    else await run.pauseEnded.wait(signal);
+  }
   if (uploads.bytes + segments.length >= maxBytes) {
     segments.close();
     run.isOver = true;
@@ -162,9 +187,9 @@ function restart(run: Run): void {
   run.needsWhole = true;
 }
 
-function openGap(run: Run, reason: RecordingGapReason): void {
+function openGap(run: Run, reason: RecordingGapReason, from = run.options.now()): void {
   restart(run);
-  run.gap ??= { from: run.options.now(), reason };
+  run.gap ??= { from, reason };
 }
 
 async function append(run: Run, screen: Screen, { bytes }: ScreenUpdate, full: boolean) {

@@ -120,6 +120,18 @@ async function untilStored(count: number, { segments }: ReturnType<typeof report
   await vi.waitFor(() => expect(segments().length).toBeGreaterThanOrEqual(count), wait);
 }
 
+/** Changes the screen until the recorder does not ask for changes any more. */
+async function untilNothingIsAsked(): Promise<void> {
+  let [painted, same, before] = [0, 0, -1];
+  await eventually(() => {
+    same = screen.answered() === before ? same + 1 : 0;
+    before = screen.answered();
+    screen.paint(square, [painted % 250, 0, 0, 0]);
+    painted += 1;
+    return same === 10;
+  }, 'the recorder asks for no more changes');
+}
+
 describe('a recording', () => {
   it('has what the screen showed, and ends with its session', async () => {
     const recorded = recordSession();
@@ -214,15 +226,7 @@ describe('a gap', () => {
       },
     };
     const recorded = recordSession({ objects: slow, times: { ...times, segmentMs: 1 } });
-    // Until the recorder does not ask for changes any more.
-    let [painted, same, before] = [0, 0, -1];
-    await eventually(() => {
-      same = screen.answered() === before ? same + 1 : 0;
-      before = screen.answered();
-      screen.paint(square, [painted % 250, 0, 0, 0]);
-      painted += 1;
-      return same === 10;
-    }, 'the recorder asks for no more changes');
+    await untilNothingIsAsked();
     screen.paint(square, GREEN);
     gate.resolve();
     await vi.waitFor(() => expect(recorded.gaps()).toHaveLength(1), wait);
@@ -261,6 +265,33 @@ describe('a gap', () => {
     await recorded.finish();
     expect(recorded.gaps()).toMatchObject([{ reason: 'screen_lost' }]);
     expect(recorded.segments()[1]?.full).toBe(true);
+  });
+
+  it('is while a person has the session, and nothing of that is stored', async () => {
+    const recorded = recordSession();
+    await untilStored(1, recorded);
+    const before = screen.picture().slice();
+    const handedOff = (status: 'taken' | 'done') =>
+      recorded.recorder.follow({ ...recorded.state(), handoff: { status } } as SessionState);
+    handedOff('taken');
+    await untilNothingIsAsked();
+    expect(await lastPicture()).toEqual(before);
+    const stored = recorded.segments().length;
+    handedOff('done');
+    await untilStored(stored + 1, recorded);
+    await recorded.finish();
+    expect(recorded.gaps()).toMatchObject([{ reason: 'handoff', until: expect.any(String) }]);
+    expect(recorded.segments()[stored]?.full).toBe(true);
+    expect(await lastPicture()).toEqual(screen.picture());
+  });
+
+  it('begins with the recording where a person has the session already', async () => {
+    const given = after([requested({ record: true }), activated(T0, browser('wl_1'))]);
+    const handoff = { status: 'taken' } as SessionState['handoff'];
+    const recorded = recordSession({}, { ...given, handoff } as SessionState, true);
+    await recorded.finish();
+    expect(recorded.segments()).toEqual([]);
+    expect(recorded.gaps()).toMatchObject([{ reason: expect.stringMatching(/handoff|restart/) }]);
   });
 
   it('without an end is where the recording has its greatest size', async () => {
