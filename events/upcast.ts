@@ -10,11 +10,15 @@ export type Step = (data: unknown) => unknown;
 const upcasters: Readonly<Record<string, readonly Step[]>> = {
   // 2: `browsers` may be kubernetes, which a build of version 1 refuses.
   'server.joined': [(data) => data],
+  // 2: the reason of a gap may be handoff, which a build of version 1 refuses.
+  'session.recording-stored': [(data) => data],
 };
 
 /** Whether data of a type need its newest version, or the one before has them as they are. */
 const needsNewest: Readonly<Record<string, (data: never) => boolean>> = {
   'server.joined': ({ browsers }: { browsers: string }) => browsers === 'kubernetes',
+  'session.recording-stored': ({ gaps }: { gaps: readonly { reason: string }[] }) =>
+    gaps.some(({ reason }) => reason === 'handoff'),
 };
 
 const today = createUpcasts(upcasters, needsNewest);

@@ -35,7 +35,7 @@ export type Recorder = {
   start(browser: RunningBrowser, session: SessionState, isAdopted: boolean): void;
   /**
    * Pauses while a person has the session: a hand-off is for what its program must not see, such as
-   * a password, and a recording is for whoever may read the session.
+   * a password, and all who may read the session may read its recording.
    */
   follow(session: SessionState): void;
   /**
@@ -119,16 +119,17 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (recordings.has(browser.workloadId)) return;
       recordings.set(browser.workloadId, begin(browser, session, isAdopted));
     },
-    follow(session) {
-      const recording = recordings.get(session.workload?.workloadId ?? '');
-      if (isHandedOff(session)) recording?.pause();
-      else recording?.goOn();
-    },
+    follow: (session) => follow(recordings.get(session.workload?.workloadId ?? ''), session),
     finish,
     async leave() {
       await Promise.all([...recordings.keys()].map((workloadId) => finish(workloadId, true)));
     },
   };
+}
+
+function follow(recording: Recording | undefined, session: SessionState): void {
+  if (isHandedOff(session)) recording?.pause();
+  else recording?.goOn();
 }
 
 function isHandedOff({ handoff }: SessionState): boolean {
