@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { Type } from 'typebox';
 import { prepareDocument, sendDocument } from '../../docs/prepared-document.ts';
 import { loadReferencePages, SCRIPT_PATH } from '../../docs/reference-page.ts';
@@ -18,10 +18,7 @@ const AsyncApi = Type.Object(
 );
 
 /** Generated from the events' schemas; a test holds it equal to them. */
-const asyncApiText = readFileSync(
-  new URL('../../../../events/asyncapi.json', import.meta.url),
-  'utf8',
-);
+const ASYNC_API = new URL('../../../../events/asyncapi.json', import.meta.url);
 
 const config = { action: 'public', refusals: [] } as const;
 
@@ -80,7 +77,7 @@ export function serveDocuments(server: ApiServer): void {
 function serveJson(server: ApiServer): void {
   const type = { 'content-type': 'application/json; charset=utf-8' };
   const openApi = once(() => prepareDocument(JSON.stringify(server.swagger()), type));
-  const asyncApi = once(() => prepareDocument(asyncApiText, type));
+  const asyncApi = once(async () => prepareDocument(await readFile(ASYNC_API, 'utf8'), type));
   server.route({
     method: 'GET',
     url: '/api/openapi.json',
