@@ -1,11 +1,11 @@
 import type { EgressRules } from '#events/egress.ts';
 import { closedNetworks, type IsClosed } from './closed-networks.ts';
-import { openEgressProxy, type EgressProxy } from './egress-proxy.ts';
+import type { EgressProxy } from './egress-proxy.ts';
 import type { ProxyPasswords } from './proxy-password.ts';
 import { createResolver, type ResolveHost } from './resolve-host.ts';
 
 /** Opens the proxy of the browser of a session with these rules. */
-export type OpenEgress = (rules: EgressRules, sessionId: string) => EgressProxy;
+export type OpenEgress = (rules: EgressRules, sessionId: string) => Promise<EgressProxy>;
 
 export type OpenEgressOptions = {
   /** Absent: a session whose proxy has a password gets no browser. */
@@ -17,14 +17,15 @@ export type OpenEgressOptions = {
   isClosed?: IsClosed;
 };
 
-/** Opens the proxies of a server's browsers. */
+/** Opens the proxies of a server's browsers. The first one loads the library. */
 export function createOpenEgress({
   passwords,
   closed = [],
   resolve = createResolver(),
   isClosed = closedNetworks(closed),
 }: OpenEgressOptions = {}): OpenEgress {
-  return (rules, sessionId) => {
+  return async (rules, sessionId) => {
+    const { openEgressProxy } = await import('./egress-proxy.ts');
     const sealed = rules.proxy?.sealedPassword;
     if (sealed === undefined) return openEgressProxy({ rules, resolve, isClosed });
     if (passwords === undefined) throw new Error('the password of the egress proxy is sealed');

@@ -13,10 +13,10 @@ const RECORD_MS = 10_000;
 const RECORD_MAX_MS = 600_000;
 
 /** The proxy of a session's browser; null: the session has no rules. */
-export function openEgressFor(
+export async function openEgressFor(
   { openEgress }: Pool,
   { id, egress }: Pick<SessionState, 'id' | 'egress'>,
-): EgressProxy | null {
+): Promise<EgressProxy | null> {
   return egress === undefined ? null : openEgress(egress, id);
 }
 

@@ -118,7 +118,9 @@ async function launchOne(pool: Pool): Promise<void> {
   const span = requester === null ? undefined : traceLaunch(pool, requester, workloadId);
   try {
     const vncPassword = pool.vncPasswordOf(workloadId);
-    if (requester !== null) pooled.egress = openEgressFor(pool, requester.event.state);
+    if (requester !== null) pooled.egress = await openEgressFor(pool, requester.event.state);
+    // It was cancelled before there was a browser to stop.
+    if (pooled.phase !== 'launching') return await closeEgress(pool, pooled);
     const egress = pooled.egress === null ? {} : { egress: pooled.egress };
     const spec = {
       workloadId,

@@ -98,7 +98,7 @@ async function adopt(
   session: SessionState | null,
 ): Promise<void> {
   if (pool.roster.get(workloadId) !== null) return;
-  const egress = session === null ? null : openEgressFor(pool, session);
+  const egress = session === null ? null : await openEgressFor(pool, session);
   const vncPassword = pool.vncPasswordOf(workloadId);
   const launchedWith =
     session === null ? undefined : { workloadId, vncPassword, ...specOf(session.browser) };

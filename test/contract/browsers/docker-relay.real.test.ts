@@ -40,7 +40,7 @@ describe.runIf(hasDocker())('an image without a relay', () => {
     const image = createCurrentImage({ docker: site.docker, first, given: TAG });
     await using browsers = await browsersAt({ ...site, image }, options);
     expect(browsers.egress).toBeUndefined();
-    await using proxy = createOpenEgress()({ deny: [] }, 'ses_1');
+    await using proxy = await createOpenEgress()({ deny: [] }, 'ses_1');
     const launch = browsers.launch({ ...SPEC, workloadId: 'wl_held', egress: proxy });
     await expect(launch).rejects.toThrow(/^EGRESS_UNAVAILABLE: the image .* has no relay/);
     expect(containersOf(options.serverId)).toEqual([]);

@@ -49,7 +49,7 @@ describe.runIf(hasDocker())('a browser in a container, of a session with egress 
   beforeAll(async () => {
     hosts = await openHosts();
     opened = await openDockerBrowsers();
-    proxy = openEgress();
+    proxy = await openEgress();
     browser = await opened.browsers.launch({ ...SPEC, workloadId: 'wl_held', egress: proxy });
   });
   afterAll(async () => {
@@ -109,7 +109,7 @@ describe.runIf(hasDocker())('a browser in a container, of a session with egress 
   test('is served by the next process after a restart of the first', async () => {
     const next = await browsersFor(opened.options);
     onTestFinished(() => next.leave?.());
-    await using other = openEgress();
+    await using other = await openEgress();
     expect(await next.adopt('wl_held', other)).not.toBeNull();
     await proxy[Symbol.asyncDispose]();
     await expect.poll(() => show(browser, at(names.allowed))).toBe('hello');

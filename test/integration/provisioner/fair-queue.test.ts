@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { newId } from '#src/ids.ts';
 import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import type { EgressProxy } from '#src/provisioner/egress/egress-proxy.ts';
+import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
+import { createSession } from '#test/support/examples.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
@@ -109,6 +113,25 @@ describe('a launch whose requester has gone', () => {
     await stop(id);
     expect(await fleet.read(id)).toMatchObject({ startedAt: null, creditsUsed: 1 });
     await eventually(async () => (await fleet.workloads()).length === 0, 'its workload has ended');
+    expect(await server.machine.list()).toEqual([]);
+    expect(server.provisioner.leaks()).toEqual({ browsers: 0, sessions: 0 });
+  });
+
+  test('launches nothing where its proxy was still being opened, and closes that', async () => {
+    const opening = Promise.withResolvers<EgressProxy>();
+    const asked = vi.fn(() => opening.promise);
+    const server = await fleet.join({
+      limits: { ...POOL, minIdle: 0, maxIdle: 0 },
+      openEgress: asked,
+    });
+    const id = newId('ses');
+    await fleet.sendSessionCommand(id, createSession({ now: Date.now(), egress: { deny: [] } }));
+    await eventually(() => asked.mock.calls.length === 1, 'its proxy is being opened');
+    await stop(id);
+    await eventually(async () => (await fleet.workloads()).length === 0, 'its workload has ended');
+    const proxy = await createOpenEgress()({ deny: [] }, id);
+    opening.resolve(proxy);
+    await eventually(() => proxy.closed.aborted, 'the proxy is closed');
     expect(await server.machine.list()).toEqual([]);
     expect(server.provisioner.leaks()).toEqual({ browsers: 0, sessions: 0 });
   });

@@ -84,6 +84,7 @@ export type ServerOptions = {
   blackBoxes?: BlackBoxes;
   /** Where the recordings of its sessions are stored; absent: none is made. */
   recordings?: ProvisionerDependencies['recordings'];
+  openEgress?: ProvisionerDependencies['openEgress'];
 };
 
 /**
@@ -151,6 +152,7 @@ export async function openFleet({
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
       ...(options.recordings !== undefined && { recordings: options.recordings }),
+      ...(options.openEgress !== undefined && { openEgress: options.openEgress }),
       queueTimeoutMs: 300_000,
       readHost: () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };

@@ -19,7 +19,7 @@ it('a browser that is started with its proxy has no way past it', async () => {
     isClosed: (address) => address === PRIVATE,
   });
   const rules = { allow: ['allowed.localhost', 'trick.localhost'], deny: [] };
-  await using egress = openEgress(rules, 'ses_1');
+  await using egress = await openEgress(rules, 'ses_1');
   const browser = await opened.browsers.launch({
     workloadId: 'wl_egress',
     vncPassword: 'aB3dE6gH',
