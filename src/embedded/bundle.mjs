@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } fr
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { buildOnce, filesIn, hashOf, runBuilder } from './build.mjs';
+import { knownOf } from './known-files.mjs';
 import { processStart } from './pid-lock.mjs';
 
 /** The folders whose modules the programs import. */
@@ -18,7 +19,8 @@ const KEPT = 3;
 /** Its folder for the sources as they are, whether it is built or not. @throws Error without them */
 export function bundleFolder(root) {
   const sources = SOURCES.flatMap((folder) => filesIn(root, folder));
-  const hash = hashOf(root, [...sources.filter((name) => /\.m?ts$|\.mjs$/.test(name)), ...OTHERS]);
+  const files = [...sources.filter((name) => /\.m?ts$|\.mjs$/.test(name)), ...OTHERS];
+  const hash = knownOf(root, { name: 'service', files }, () => hashOf(root, files));
   return join(root, '.tools', `service-${hash.slice(0, 16)}`);
 }
 

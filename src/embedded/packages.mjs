@@ -2,9 +2,17 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { knownOf } from './known-files.mjs';
 import { npm } from './npm.mjs';
 import { waitForLock } from './pid-lock.mjs';
 
+const LOCK_FILE = 'package-lock.json';
+const INSTALLED = 'node_modules/.package-lock.json';
+/**
+ * Marks a completed npm ci for this lock file and platform: if the registry lacks an optional
+ * package, later starts must not install again.
+ */
+const MARK = 'node_modules/.installed';
 /** How long to wait for another start's installation. */
 const WAIT_MS = 10 * 60_000;
 
@@ -20,7 +28,7 @@ export async function installPackages(root, print) {
     if (packagesMatch(root)) return;
     print('Installing the npm packages (npm ci)…');
     await npm(['ci', '--include=dev', '--no-audit', '--no-fund'], root);
-    writeFileSync(markFile(root), markOf(root));
+    writeFileSync(join(root, MARK), markOf(root));
   } finally {
     release();
   }
@@ -31,10 +39,16 @@ export async function installPackages(root, print) {
  * completed, and its content which one, whether by the launcher or by hand.
  */
 export function packagesMatch(root) {
-  const wanted = readPackages(join(root, 'package-lock.json'));
-  const present = readPackages(join(root, 'node_modules', '.package-lock.json'));
+  const files = [LOCK_FILE, INSTALLED, MARK];
+  const match = () => (doPackagesMatch(root) ? 'yes' : null);
+  return knownOf(root, { name: 'packages', files }, match) !== null;
+}
+
+function doPackagesMatch(root) {
+  const wanted = readPackages(join(root, LOCK_FILE));
+  const present = readPackages(join(root, INSTALLED));
   if (wanted === null || present === null) return false;
-  if (readText(markFile(root)) === markOf(root)) return true;
+  if (readText(join(root, MARK)) === markOf(root)) return true;
   return Object.entries(wanted).every(([path, want]) => {
     if (path === '') return true;
     const have = present[path];
@@ -62,16 +76,8 @@ function libcHere() {
   return libcFound;
 }
 
-/**
- * The file that marks a completed npm ci for this lock file and platform: if the registry lacks an
- * optional package, later starts must not install again.
- */
-function markFile(root) {
-  return join(root, 'node_modules', '.installed');
-}
-
 function markOf(root) {
-  const hash = createHash('sha256').update(readFileSync(join(root, 'package-lock.json')));
+  const hash = createHash('sha256').update(readFileSync(join(root, LOCK_FILE)));
   return `${hash.digest('hex')} ${process.platform} ${process.arch}`;
 }
 

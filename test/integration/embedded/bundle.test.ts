@@ -1,15 +1,17 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { buildBundle, findBundle, holdBundle, programFile } from '#src/embedded/bundle.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
+/** A time that a file can be given without loss. */
+const TIME = new Date('2026-11-01T00:00:00Z');
 /** A program in the place of each entry of the bundle. */
 const PROGRAMS = [
   'src/main.ts',
@@ -65,6 +67,24 @@ test('a changed source has a bundle of its own; of old ones three stay, and thos
   }
   expect(folders.map((folder) => existsSync(folder))).toEqual([true, false, true, true, true]);
   expect(await said(programFile(folders[4] ?? '', 'src/main.ts'))).toMatchObject({ stdout: '4\n' });
+});
+
+test('a source that changes without another size or time has no bundle, at the next call', async () => {
+  await using checkout = await smallCheckout();
+  const main = join(checkout.path, 'src/main.ts');
+  await writeFile(main, '1;');
+  // What has just changed is hashed each time; from a minute later it has not.
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  const folder = await buildBundle(checkout.path, () => undefined);
+  await utimes(main, TIME, TIME);
+  expect(findBundle(checkout.path)).toBe(folder);
+  expect(existsSync(join(checkout.path, '.tools/service.known'))).toBe(true);
+  await writeFile(main, '2;');
+  await utimes(main, TIME, TIME);
+  expect(findBundle(checkout.path)).toBe(null);
+  await writeFile(main, '1;');
+  expect(findBundle(checkout.path)).toBe(folder);
 });
 
 test('where it cannot be built, the reason is thrown and there is none', async () => {
