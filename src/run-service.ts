@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { sleep } from '#src/async/sleep.ts';
 import { BadConfig } from './config/parse.ts';
 import { helpText, readConfig } from './config/config.ts';
@@ -33,6 +35,7 @@ export async function runService(
     if (await Promise.race([isReady(service, ending), aborted(ending)])) {
       log.info({ url: service.apiUrl }, 'ready');
       if (service.welcome !== null) print(service.welcome);
+      releaseStartMemory();
     } else if (!ending.aborted) log.error({ waitingFor: service.missing() }, 'service not ready');
     await aborted(ending);
     log.info({ signal: String(ending.reason) }, 'shutting down');
@@ -56,6 +59,20 @@ async function isReady(service: Started, ending: AbortSignal): Promise<boolean> 
     await sleep(POLL_MS);
   }
   return true;
+}
+
+/**
+ * Gives back to the system what only the start needed: 10 to 13 MiB of a process of one role, 20 of
+ * all roles, mostly of V8's young generation. It grows while modules load, and shrinks in a
+ * collection that is to save memory, which a process with little to do has none of. That takes 0.1
+ * to 0.15 s of processor time, once; under load the generation grows as it likes. A lower limit for
+ * it, `--max-semi-space-size=4`, saved half as much, and has to be said wherever Node is started.
+ */
+function releaseStartMemory(): void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as NodeJS.GCFunction;
+  setFlagsFromString('--no-expose-gc');
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 async function aborted(signal: AbortSignal): Promise<false> {

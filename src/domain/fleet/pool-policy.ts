@@ -194,7 +194,7 @@ function roomOf(facts: PoolFacts): number {
  * Number of browsers that still fit; those being launched have not allocated theirs yet. May be
  * negative.
  */
-function memoryRoomOf({
+export function memoryRoomOf({
   memoryFreeBytes,
   browserBytes,
   launching,

@@ -15,8 +15,10 @@ import { lastUpTo } from './point-in-time.ts';
 import { sequenceBefore } from './jetstream-time.ts';
 
 const READ_MS = 2_000;
-/** Of one turn; more than a process has polls. */
+/** Of one moment; more than a process has polls. */
 const INFOS_MAX = 100;
+/** Polls wait for one tick (`src/async/ticks.ts`), and their timers fire some milliseconds apart. */
+const GATHER_MS = 5;
 
 /**
  * The event store on the EVENTS stream. Bounds: reads 2 s (one more for a late answer), append 5 s.
@@ -44,15 +46,19 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
     return state.last_seq;
   }
 
-  /** The polls of a process that ask in one turn share an answer. */
-  const info = combineCalls<null, EventStoreInfo>(async (_, asked) => {
-    const { created: id, state } = await requestWithRetry(connection, READ_MS, () =>
-      jsm.streams.info(EVENTS_STREAM),
-    );
-    // An empty stream has 0.
-    const firstSequence = Math.max(1, state.first_seq);
-    return asked.map(() => ({ id, firstSequence, lastSequence: state.last_seq }));
-  }, INFOS_MAX);
+  /** The polls of a process that ask at one moment share an answer. */
+  const info = combineCalls<null, EventStoreInfo>(
+    async (_, asked) => {
+      const { created: id, state } = await requestWithRetry(connection, READ_MS, () =>
+        jsm.streams.info(EVENTS_STREAM),
+      );
+      // An empty stream has 0.
+      const firstSequence = Math.max(1, state.first_seq);
+      return asked.map(() => ({ id, firstSequence, lastSequence: state.last_seq }));
+    },
+    INFOS_MAX,
+    (ask) => setTimeout(ask, GATHER_MS),
+  );
 
   return {
     append: createAppend(connection),

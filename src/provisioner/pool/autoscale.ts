@@ -1,7 +1,7 @@
 import type { ServerEvent } from '#events/server.ts';
 import type { PoolInputs } from '#events/pool.ts';
 import { everyTick } from '#src/async/ticks.ts';
-import { decidePool, isStuck, POLICY } from '#src/domain/fleet/pool-policy.ts';
+import { decidePool, isStuck, memoryRoomOf, POLICY } from '#src/domain/fleet/pool-policy.ts';
 import {
   noQuietPeriod,
   quietAfter,
@@ -60,8 +60,10 @@ export function startAutoscaler(dependencies: {
   }
   function decide(): void {
     const host = readHost();
-    const hasChanged = host.memoryFreeBytes !== pool.host.memoryFreeBytes;
+    const roomBefore = memoryRoomOf(poolFacts(pool));
     pool.host = host;
+    // The free bytes differ each second; what waits for memory waits for that of a browser.
+    const hasChanged = memoryRoomOf(poolFacts(pool)) !== roomBefore;
     const inputs = inputsOf(pool, quiet);
     const decision = decidePool(inputs);
     quiet = quietAfter(quiet, inputs, decision, performance.now());
