@@ -10,12 +10,12 @@ import { join } from 'node:path';
 const SETTLED_MS = 3_000;
 
 /**
- * The value for these files: the kept one if each of them is as it was then, else found anew.
+ * The value for these files: the kept one if the state of each is the same, else found anew.
  *
  * A file's state is its inode, its size, and the times in nanoseconds of the last change of its
  * content (mtime) and of anything (ctime). Size and mtime alone would not do: git keeps a size by
- * chance, and a program sets mtime as it likes. Nobody sets ctime: the kernel does, from its clock,
- * at each write, rename and link. Two changes within one count of that clock have one time, so
+ * chance, and a program sets mtime as it likes. No program sets ctime: the kernel does, from its
+ * clock, at each write, rename and link. Two changes within one count of that clock have one time, so
  * nothing is kept of files that have changed a moment ago.
  * @param name of the file in `.tools` that keeps it; where it cannot be written nothing is kept
  * @param files their names below `root`; one that is missing has a state, too

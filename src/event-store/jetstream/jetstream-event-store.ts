@@ -17,7 +17,7 @@ import { sequenceBefore } from './jetstream-time.ts';
 const READ_MS = 2_000;
 /** Of one moment; more than a process has polls. */
 const INFOS_MAX = 100;
-/** Polls wait for one tick (`src/async/ticks.ts`), and their timers fire some milliseconds apart. */
+/** Polls wait for one tick (`src/async/ticks.ts`); their timers fire some milliseconds apart. */
 const GATHER_MS = 5;
 
 /**
