@@ -39,6 +39,7 @@ import { benchPool } from './pool.ts';
 import { benchProfiles } from './profiles.ts';
 import { benchRebuild } from './rebuild.ts';
 import { benchRecording } from './recording.ts';
+import { benchStart } from './start/start.ts';
 import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
 import { withService } from './sessions.ts';
@@ -125,6 +126,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
   strangers: () => benchStrangers(print),
+  start: () => benchStart(print),
   idle: () => benchIdle(print),
   recording: () => benchRecording(print, { TIERS }),
   pool: async () => benchPool(print),

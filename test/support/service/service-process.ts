@@ -34,7 +34,7 @@ export type Launch = {
   env: Record<string, string>;
   /** `src/main.ts` of another release; default: this one's program. */
   main?: string | undefined;
-  args?: readonly string[];
+  args?: readonly string[] | undefined;
   /** A start or an end with an error is what the test is about, not a crash. */
   mayFail?: boolean | undefined;
 };

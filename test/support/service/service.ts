@@ -47,6 +47,8 @@ export type Starting = {
   beside?: RunningService;
   /** `src/main.ts` of another release; default: this one's program. */
   main?: string | undefined;
+  /** Its arguments. */
+  args?: readonly string[];
   /** An end with an error is what the test is about, not a crash. */
   mayFail?: boolean;
 };
@@ -58,7 +60,7 @@ export type Starting = {
  */
 export async function startService(
   given: Record<string, string> = {},
-  { beside, main, mayFail }: Starting = {},
+  { beside, main, args, mayFail }: Starting = {},
 ): Promise<RunningService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
   giveCertificate(dataDir);
@@ -70,7 +72,7 @@ export async function startService(
     ...env,
   });
   const start = (more: Record<string, string>) =>
-    untilReady(launch({ env: { ...settings, ...more }, main, mayFail }));
+    untilReady(launch({ env: { ...settings, ...more }, main, args, mayFail }));
   let launched = await start({});
   const apiUrl = `http://127.0.0.1:${settings['PORT']}`;
 
