@@ -8,6 +8,7 @@ const common = [
   'src/ids.ts',
   'src/moment.ts',
   'src/master-keys.ts',
+  'src/foreign-json.ts',
   'package.json',
 ];
 /** Reading and writing the log, above the stores: what each role builds on. */
@@ -34,6 +35,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/ids.ts': [],
   'src/moment.ts': [],
   'src/master-keys.ts': [],
+  'src/foreign-json.ts': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
@@ -50,7 +52,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
   ],
   // What an uploaded extension has to be, for the API and for servers of browsers.
-  'src/extensions': [...common],
+  'src/extensions': ['src/async', ...common],
   // Files, profiles, recordings and what else is stored as it is, beside the events.
   'src/objects': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
   // The archives of profiles, for the role that stores them and the one that removes them.

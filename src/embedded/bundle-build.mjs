@@ -9,6 +9,7 @@ const ENTRIES = [
   'src/cli/bss.ts',
   'src/gateway/bidi/bidi-program.ts',
   'src/profiles/list-contents.ts',
+  'src/extensions/extension-program.ts',
   'src/bootstrap/read-back.worker.ts',
 ];
 /** Packages that few processes load, or that find files of theirs by their own path. */

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
-import { BadExtension, readFiles } from './zip.ts';
+import { parseForeignJson } from '#src/foreign-json.ts';
+import { BadExtension, readFiles, type ExtensionFile } from './zip.ts';
 
 /** An upload: a zip, or a CRX, which is a zip behind signatures that this service does not need. */
 export const UPLOAD_BYTES_MAX = 20 * 1024 ** 2;
 
-export type ReadExtension = {
-  extensionId: string;
-  name: string;
-  version: string;
-  sha256: string;
+/** What is known of an extension. */
+export type ExtensionFacts = { extensionId: string; name: string; version: string; sha256: string };
+
+export type ReadExtension = ExtensionFacts & {
   /** What is stored. */
   zip: Buffer;
 };
@@ -16,28 +16,47 @@ export type ReadExtension = {
 const NAME_MAX = 128;
 const VERSION_MAX = 64;
 const MANIFEST = 'manifest.json';
+const MESSAGES = /^_locales\/[^/]+\/messages\.json$/;
+/** What is parsed; the largest of those in Chromium's store have some tens of KiB. */
+const PARSED = { bytesMax: 256 * 1024, depthMax: 32 };
 
 /**
- * Reads all of an upload: whatever is wrong with it is found here, and not in a session.
+ * Reads all of an upload: whatever is wrong with it is found here, and not in a session. It takes
+ * up to a second of a core; `extension-reader.ts` has it done by a process of its own.
  * @throws BadExtension
  */
 export async function readExtension(upload: Buffer): Promise<ReadExtension> {
   const zip = withoutSignatures(upload);
   let manifest: Manifest | null = null;
-  const messages = new Map<string, Buffer>();
-  for await (const { path, data } of readFiles(zip)) {
-    if (path === MANIFEST) manifest = parseManifest(data);
-    if (/^_locales\/[^/]+\/messages\.json$/.test(path)) messages.set(path, data);
+  for await (const file of readFiles(zip)) {
+    const isParsed = file.path === MANIFEST || MESSAGES.test(file.path);
+    if (isParsed) requireSmall(file);
+    if (file.path === MANIFEST) manifest = parseManifest(await bytesOf(file));
+    else await passOver(file);
   }
   if (manifest === null) throw new BadExtension(`It has no ${MANIFEST} at its root.`);
   const sha256 = createHash('sha256').update(zip).digest('hex');
   return {
     extensionId: `ext_${sha256.slice(0, 32)}`,
-    name: nameOf(manifest, messages),
+    name: await nameOf(manifest, zip),
     version: manifest.version,
     sha256,
     zip,
   };
+}
+
+/** The size has been counted by who inflates it. */
+function requireSmall({ path, bytes }: ExtensionFile): void {
+  if (bytes > PARSED.bytesMax)
+    throw new BadExtension(`${path} has more than ${PARSED.bytesMax} bytes.`);
+}
+
+async function bytesOf({ content }: ExtensionFile): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(content));
+}
+
+async function passOver({ content }: ExtensionFile): Promise<void> {
+  for await (const _ of content);
 }
 
 /** The key of an extension's zip in the object store. */
@@ -73,23 +92,29 @@ function parseManifest(data: Buffer): Manifest {
 }
 
 /** The name for people; one that is a message is looked up in the extension's own language. */
-function nameOf({ name, locale }: Manifest, messages: ReadonlyMap<string, Buffer>): string {
+async function nameOf({ name, locale }: Manifest, zip: Buffer): Promise<string> {
   const key = /^__MSG_(\w+)__$/.exec(name)?.[1]?.toLowerCase();
-  const file = messages.get(`_locales/${locale}/messages.json`);
-  if (key === undefined || file === undefined) return name.slice(0, NAME_MAX);
+  const file = key === undefined ? null : await readFile(zip, `_locales/${locale}/messages.json`);
+  if (file === null) return name.slice(0, NAME_MAX);
   const [, message] =
     Object.entries(parse('messages.json', file)).find(([id]) => id.toLowerCase() === key) ?? [];
   const text = asText((message as { message?: unknown } | undefined)?.message);
   return (text?.trim() || name).slice(0, NAME_MAX);
 }
 
+/** One file of a zip whose files have all been read; null: it has none of that path. */
+async function readFile(zip: Buffer, path: string): Promise<Buffer | null> {
+  for await (const file of readFiles(zip)) if (file.path === path) return bytesOf(file);
+  return null;
+}
+
 function parse(name: string, data: Buffer): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(data.toString('utf8').replace(/^\uFEFF/, ''));
+    const value = parseForeignJson(data, PARSED);
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return value as Record<string, unknown>;
-  } catch {
-    // It is said below.
+  } catch (error) {
+    if (error instanceof RangeError) throw new BadExtension(`${name}: ${error.message}.`);
   }
   throw new BadExtension(`${name} is not a JSON object.`);
 }

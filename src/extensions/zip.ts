@@ -5,6 +5,8 @@ import { fromBufferPromise, type Entry, type ZipFile } from 'yauzl';
 
 export const FILES_MAX = 5_000;
 export const UNPACKED_BYTES_MAX = 100 * 1024 ** 2;
+/** Folders and what the store adds are entries too. */
+const ENTRIES_MAX = 2 * FILES_MAX;
 const PATH_BYTES_MAX = 512;
 const SEGMENT_BYTES_MAX = 200;
 const DEPTH_MAX = 32;
@@ -20,10 +22,16 @@ export class BadExtension extends Error {
 }
 
 /** A file of an extension: its path is relative, has no `..` and is separated by `/`. */
-export type ExtensionFile = { path: string; data: Buffer };
+export type ExtensionFile = {
+  path: string;
+  bytes: number;
+  /** Inflated as it is read, before the next file; exactly `bytes`. @throws BadExtension */
+  content: AsyncIterable<Buffer>;
+};
 
 /**
- * The files of a zip in its order, without those of the store. One file is in memory at a time.
+ * The files of a zip in its order, without those of the store. A piece of one is in memory at a
+ * time.
  * @throws BadExtension
  */
 export async function* readFiles(zip: Buffer): AsyncGenerator<ExtensionFile, void, void> {
@@ -31,6 +39,8 @@ export async function* readFiles(zip: Buffer): AsyncGenerator<ExtensionFile, voi
   const paths = new Set<string>();
   const folders = new Set<string>();
   let bytesLeft = UNPACKED_BYTES_MAX;
+  if (opened.entryCount > ENTRIES_MAX)
+    throw new BadExtension(`It has more than ${ENTRIES_MAX} entries.`);
   try {
     for await (const entry of opened.eachEntry()) {
       const path = entry.fileName;
@@ -38,9 +48,12 @@ export async function* readFiles(zip: Buffer): AsyncGenerator<ExtensionFile, voi
       requireSafe(entry);
       addPath(paths, folders, path);
       if (paths.size > FILES_MAX) throw new BadExtension(`It has more than ${FILES_MAX} files.`);
-      const data = await read(opened, entry, bytesLeft);
-      bytesLeft -= data.length;
-      yield { path, data };
+      const bytes = entry.uncompressedSize;
+      if (bytes > bytesLeft)
+        throw new BadExtension(`It unpacks to more than ${UNPACKED_BYTES_MAX} bytes.`);
+      if (entry.isEncrypted()) throw new BadExtension('It is encrypted.');
+      bytesLeft -= bytes;
+      yield { path, bytes, content: contentOf(opened, entry) };
     }
   } catch (error) {
     throw asBad(error);
@@ -89,19 +102,20 @@ function addPath(paths: Set<string>, folders: Set<string>, path: string): void {
   for (const folder of above) folders.add(folder);
 }
 
-async function read(zip: ZipFile, entry: Entry, bytesMax: number): Promise<Buffer> {
-  const tooLarge = () => new BadExtension(`It unpacks to more than ${UNPACKED_BYTES_MAX} bytes.`);
-  if (entry.uncompressedSize > bytesMax) throw tooLarge();
-  if (entry.isEncrypted()) throw new BadExtension('It is encrypted.');
-  const stream: Readable = await zip.openReadStreamPromise(entry);
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of stream as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > bytesMax) throw tooLarge();
-    pieces.push(piece);
+/** What a zip claims of a size is not believed: it is counted while it is inflated. */
+async function* contentOf(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer, void, void> {
+  let left = entry.uncompressedSize;
+  try {
+    const stream: Readable = await zip.openReadStreamPromise(entry);
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      left -= piece.length;
+      if (left < 0) break;
+      yield piece;
+    }
+  } catch (error) {
+    throw asBad(error);
   }
-  return Buffer.concat(pieces);
+  if (left !== 0) throw new BadExtension(`${quoted(entry.fileName)} has not the size it claims.`);
 }
 
 function asBad(error: unknown): BadExtension {

@@ -1,30 +1,31 @@
 import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
-import { readFiles } from '#src/extensions/zip.ts';
+import { readFiles, type ExtensionFile } from '#src/extensions/zip.ts';
 import type { ExtensionSource } from './extension-source.ts';
 
 const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
 
-/** A folder has no data; it comes before what is in it. */
-type UnpackedEntry = { path: string; data: Buffer | null };
+/** A folder has no file; it comes before what is in it. */
+type UnpackedEntry = { path: string; file: Pick<ExtensionFile, 'bytes' | 'content'> | null };
 
-/** Extensions unpacked, each in a folder of its id. One file is in memory at a time. */
+/** Extensions unpacked, each in a folder of its id. A piece of a file is in memory at a time. */
 async function* unpack(
   extensions: readonly ExtensionSource[],
 ): AsyncGenerator<UnpackedEntry, void, void> {
   const folders = new Set<string>();
   for (const extension of extensions)
-    for await (const { path, data } of readFiles(await extension.zip())) {
-      const segments = `${extension.id}/${path}`.split('/');
+    for await (const file of readFiles(await extension.zip())) {
+      const segments = `${extension.id}/${file.path}`.split('/');
       for (let depth = 1; depth < segments.length; depth += 1) {
         const folder = segments.slice(0, depth).join('/');
-        if (!folders.has(folder)) yield { path: folder, data: null };
+        if (!folders.has(folder)) yield { path: folder, file: null };
         folders.add(folder);
       }
-      yield { path: segments.join('/'), data };
+      yield { path: segments.join('/'), file };
     }
 }
 
@@ -43,11 +44,11 @@ export async function unpackInto(
   };
   await mkdir(folder, { mode: FOLDER_MODE });
   await own(folder);
-  for await (const { path, data } of unpack(extensions)) {
+  for await (const { path, file } of unpack(extensions)) {
     signal.throwIfAborted();
     const place = join(folder, path);
-    if (data === null) await mkdir(place, { mode: FOLDER_MODE });
-    else await writeFile(place, data, { flag: 'wx', mode: FILE_MODE });
+    if (file === null) await mkdir(place, { mode: FOLDER_MODE });
+    else await writeFile(place, file.content, { flag: 'wx', mode: FILE_MODE });
     await own(place);
   }
 }
@@ -63,23 +64,12 @@ export function extensionsTar(extensions: readonly ExtensionSource[]): Readable 
 async function* archive(extensions: readonly ExtensionSource[]): AsyncGenerator<Buffer> {
   const tar = pack();
   async function fill(): Promise<void> {
-    for await (const { path: name, data } of unpack(extensions)) {
-      if (data === null) tar.entry({ name, type: 'directory', mode: FOLDER_MODE });
-      else await addFile(tar, name, data);
+    for await (const { path: name, file } of unpack(extensions)) {
+      if (file === null) tar.entry({ name, type: 'directory', mode: FOLDER_MODE });
+      else await pipeline(file.content, tar.entry({ name, mode: FILE_MODE, size: file.bytes }));
     }
     tar.finalize();
   }
   fill().catch((error: unknown) => tar.destroy(error as Error));
   yield* tar as AsyncIterable<Buffer>;
-}
-
-/** Resolves when the reader has taken the file. */
-function addFile(tar: ReturnType<typeof pack>, name: string, data: Buffer): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const entry = tar.entry({ name, mode: FILE_MODE, size: data.length }, (error) => {
-    if (error == null) resolve();
-    else reject(error);
-  });
-  entry.end(data);
-  return promise;
 }

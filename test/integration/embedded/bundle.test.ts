@@ -18,6 +18,7 @@ const PROGRAMS = [
   'src/cli/bss.ts',
   'src/gateway/bidi/bidi-program.ts',
   'src/profiles/list-contents.ts',
+  'src/extensions/extension-program.ts',
   'src/bootstrap/read-back.worker.ts',
 ];
 

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isRejection, reject } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
-import { extensionKey, readExtension, UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.ts';
-import { BadExtension } from '#src/extensions/zip.ts';
+import { createExtensionReader } from '#src/extensions/extension-reader.ts';
+import { extensionKey, UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
@@ -11,7 +11,7 @@ import { allowSlowBody } from '../../http/malformed-requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { Extension, presentExtension } from '../../schemas/extensions.ts';
 
-type Dependencies = Pick<ApiDependencies, 'context' | 'objects'>;
+type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'log'>;
 
 /** POST /api/extensions: a zip or a CRX, read as a whole before anything is stored. */
 export function uploadExtension(server: ApiServer, dependencies: Dependencies): void {
@@ -35,7 +35,10 @@ function giveTime({ raw }: FastifyRequest, reply: FastifyReply, done: () => void
   done();
 }
 
-function addRoute(server: ApiServer, { context, objects }: Dependencies): void {
+function addRoute(server: ApiServer, { context, objects, log }: Dependencies): void {
+  const reader = createExtensionReader((err) =>
+    log.warn({ err }, 'an extension could not be read'),
+  );
   server.route({
     method: 'POST',
     url: '/api/extensions',
@@ -47,7 +50,8 @@ function addRoute(server: ApiServer, { context, objects }: Dependencies): void {
       summary: 'Upload a browser extension',
       description:
         'The body is a zip with `manifest.json` at its root, of `manifest_version` 3, or a CRX: ' +
-        'at most 20 MB, 100 MB unpacked, 5,000 files. Sessions of the organization have it by ' +
+        'at most 20 MB, 100 MB unpacked, 5,000 files, 256 KiB of `manifest.json` and of each ' +
+        '`messages.json`. Sessions of the organization have it by ' +
         'its id (`extensions` at create). The same bytes have the same id: a repeat answers 200.',
       response: {
         200: response('The organization has it already', Extension),
@@ -63,14 +67,9 @@ function addRoute(server: ApiServer, { context, objects }: Dependencies): void {
       const { caller } = request;
       const { organizationId } = caller;
       const body: unknown = request.body;
-      const read = await readExtension(Buffer.isBuffer(body) ? body : Buffer.alloc(0)).catch(
-        (error: unknown) => {
-          if (error instanceof BadExtension) return error;
-          throw error;
-        },
-      );
-      if (read instanceof BadExtension)
-        return sendRejection(reply, reject('INVALID_EXTENSION', {}, { message: read.message }));
+      const upload = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      const read = await reader.read(organizationId, upload);
+      if (isRejection(read)) return sendRejection(reply, read);
       const { zip, ...facts } = read;
       const uploadedAt = new Date(context.now()).toISOString();
       const extension = { ...facts, bytes: zip.length, uploadedAt, by: caller.userId };

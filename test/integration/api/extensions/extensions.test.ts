@@ -51,6 +51,9 @@ test('what is no extension is refused with what is wrong', async () => {
   expect(body.message).toContain('not a zip');
   const large = await upload(Buffer.alloc(20 * 1024 ** 2 + 1));
   expect([large.status, large.body.error]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+  const bomb = await upload(await extensionZip('[],'.repeat(33 * 1024 ** 2)));
+  expect([bomb.status, bomb.body.error]).toEqual([400, 'INVALID_EXTENSION']);
+  expect(bomb.body.message).toContain('manifest.json has more than 262144 bytes');
   const empty = await app.request('POST', '/api/extensions');
   expect([empty.status, empty.body.error]).toEqual([400, 'INVALID_EXTENSION']);
 });
