@@ -8,7 +8,7 @@ const common = [
   'src/ids.ts',
   'src/moment.ts',
   'src/master-keys.ts',
-  'src/foreign-json.ts',
+  'src/foreign',
   'package.json',
 ];
 /** Reading and writing the log, above the stores: what each role builds on. */
@@ -35,7 +35,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/ids.ts': [],
   'src/moment.ts': [],
   'src/master-keys.ts': [],
-  'src/foreign-json.ts': [],
+  'src/foreign': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
@@ -287,6 +287,56 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   'prom-client': ['src/telemetry'],
   '@opentelemetry': ['src/telemetry'],
 };
+
+/**
+ * Where JSON is parsed that this service wrote itself, or that its operator did. All other JSON is
+ * somebody else's, and passes `parseForeignJson`.
+ */
+export const ownJson: readonly string[] = [
+  'src/foreign/foreign-json.ts',
+  // Events, states and views, from the stores.
+  'events',
+  'projections',
+  'src/archive',
+  'src/backup',
+  'src/commands',
+  'src/messaging',
+  'src/timekeeper',
+  'src/webhooks',
+  'src/api/files',
+  'src/api/health',
+  'src/api/routes',
+  'src/api/schemas',
+  'src/api/sessions',
+  'src/api/time-travel',
+  // Its own schemas and answers.
+  'src/api/docs',
+  'src/api/http/validation.ts',
+  'src/api/mcp',
+  // What another process of it prints, its own records and archives.
+  'src/extensions/extension-reader.ts',
+  'src/profiles',
+  'src/gateway/bidi/bidi-program.ts',
+  'src/provisioner/browsers/process/records.ts',
+  // The operator's files and engines.
+  'src/bootstrap',
+  'src/cli',
+  'src/config',
+  'src/embedded',
+  'src/provisioner/browsers/docker',
+  'src/provisioner/browsers/kubernetes',
+  // A process of its own, for one client; a browser that is none.
+  'src/gateway/bidi/bidi-commands.ts',
+  'src/provisioner/browsers/simulated',
+  // They run with who uses the service.
+  'src/client',
+  'src/dashboard',
+];
+
+/** Whether a file parses JSON of this service alone. */
+export function isOwnJson(path: string): boolean {
+  return ownJson.some((place) => isWithin(path, place));
+}
 
 /** Whether a file may import another, if that is a package; tests may import any. */
 export function mayUse({ path }: SourceFile, imported: string): boolean {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseForeignJson } from '#src/foreign-json.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { BadExtension, readFiles, type ExtensionFile } from './zip.ts';
 
 /** An upload: a zip, or a CRX, which is a zip behind signatures that this service does not need. */

@@ -1,5 +1,6 @@
 import { createRemoteJWKSet, customFetch, errors, type JWK, type JWTVerifyGetKey } from 'jose';
 import { Unavailable } from '#src/errors.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { JwtKeys } from './jwt.ts';
@@ -160,7 +161,8 @@ async function fetchKeys(
 
 function keysIn(text: string): unknown {
   try {
-    return (JSON.parse(text) as { keys?: unknown } | null)?.keys;
+    return (parseForeignJson(text, { bytesMax: BODY_BYTES_MAX }) as { keys?: unknown } | null)
+      ?.keys;
   } catch {
     return undefined;
   }

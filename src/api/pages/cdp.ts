@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 
 /** The parts of a browser's events that a page's picture needs. */
 export type PageEvent =
@@ -84,7 +85,7 @@ export async function connectCdp(
       if (event !== null) onEvent?.(event);
       return;
     }
-    const { id, result, error } = readObject(JSON.parse(data.toString()));
+    const { id, result, error } = readObject(parseForeignJson(data, { bytesMax: messageBytesMax }));
     const answer = error === undefined ? readObject(result) : null;
     const words = answer === null ? textOf(readObject(error)['message']) : '';
     const waiter = pending.get(Number(id));
@@ -127,7 +128,9 @@ function readEvent(data: Buffer): PageEvent | null {
     return { method };
   if (method !== 'Page.lifecycleEvent' && method !== 'Page.frameDetached') return null;
   if (data.length > EVENT_BYTES_MAX) throw new SyntaxError(`a ${method} has ${data.length} bytes`);
-  const params = readObject(readObject(JSON.parse(data.toString()))['params']);
+  const params = readObject(
+    readObject(parseForeignJson(data, { bytesMax: EVENT_BYTES_MAX }))['params'],
+  );
   const frameId = textOf(params['frameId']);
   if (method === 'Page.frameDetached') return { method, frameId };
   return { method, frameId, loaderId: textOf(params['loaderId']), name: textOf(params['name']) };

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { sleep } from '#src/async/sleep.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Wanted } from './capabilities.ts';
 import type { Drivers } from './drivers.ts';
@@ -119,7 +120,7 @@ async function attach(
       body: { bytes: Buffer.byteLength(body), from: body },
       signal: AbortSignal.any([gone, answerBy]),
     });
-    const answer = JSON.parse(await textOf(response)) as {
+    const answer = parseForeignJson(await textOf(response), { bytesMax: ANSWER_BYTES_MAX }) as {
       value?: Partial<Attached> & { message?: string };
       code?: string;
       message?: string;

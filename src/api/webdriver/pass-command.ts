@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { reject, type ErrorName } from '#src/errors.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { goneSignal } from '../http/client-gone.ts';
 import { allowSlowBody } from '../http/malformed-requests.ts';
 import type { DriverCommand, Drivers } from './drivers.ts';
@@ -109,7 +110,7 @@ async function refusalText(response: IncomingMessage): Promise<string> {
 
 /** A gateway's refusal has the form of the API's. */
 function refusalOf(text: string): WebDriverAnswer {
-  const { error, message, context } = JSON.parse(text) as {
+  const { error, message, context } = parseForeignJson(text, { bytesMax: REFUSAL_BYTES_MAX }) as {
     error: ErrorName;
     message: string;
     context: Record<string, unknown>;

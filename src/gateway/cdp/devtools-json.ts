@@ -1,5 +1,11 @@
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import type { JsonDocument, TicketForm } from '../routes.ts';
-import { dialOwnBrowser, requestDocument, type CdpEndpoint } from './own-browser.ts';
+import {
+  dialOwnBrowser,
+  DOCUMENT_BYTES_MAX,
+  requestDocument,
+  type CdpEndpoint,
+} from './own-browser.ts';
 
 /** What addresses in a document look like: their beginning, and where the ticket stands. */
 type Addressed = { prefix: string; ticket: string; form: TicketForm };
@@ -9,7 +15,7 @@ type Bound = { timeoutMs: number; signal: AbortSignal };
 /**
  * Reads a DevTools document of a session's browser and rewrites its addresses to the gateway's.
  * @throws DialFailed if the browser does not answer in time, or if it is another browser;
- * SyntaxError if its document is no JSON
+ * SyntaxError if its document is no JSON, RangeError if it is none of Chromium's
  */
 export async function readDocument(
   document: JsonDocument,
@@ -56,7 +62,7 @@ export async function changeTab(
 ): Promise<string | null> {
   const { socket } = await dialOwnBrowser(from, bound);
   // Of the same connection, so that the answer is that of the browser which gets the command.
-  const list: unknown = JSON.parse(await requestDocument(socket, '/json/list', from.port, bound));
+  const list = parsed(await requestDocument(socket, '/json/list', from.port, bound));
   const isThere = Array.isArray(list) && list.some((tab: { id?: unknown }) => tab.id === targetId);
   const sentence = isThere
     ? await requestDocument(socket, `/json/${action}/${targetId}`, from.port, bound)
@@ -66,8 +72,12 @@ export async function changeTab(
 }
 
 function withAddresses(text: string, to: Addressed): string {
-  const parsed: unknown = JSON.parse(text);
-  return JSON.stringify(rewrite(parsed, to), null, 2);
+  return JSON.stringify(rewrite(parsed(text), to), null, 2);
+}
+
+/** Chromium's documents are nested three deep. */
+function parsed(text: string): unknown {
+  return parseForeignJson(text, { bytesMax: DOCUMENT_BYTES_MAX, depthMax: 32 });
 }
 
 /** Replaces the addresses in the two fields that have one; the rest stays unchanged. */

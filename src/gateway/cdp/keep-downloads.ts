@@ -1,3 +1,4 @@
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
 
 /** What each command that says where downloads go has in its text. */
@@ -5,6 +6,8 @@ export const MARK = 'DownloadBehavior';
 
 type Command = { method?: unknown; params?: Record<string, unknown> };
 
+/** Longer messages are not rewritten: `READ_BYTES_MAX` of the message rewriter. */
+const COMMAND_BYTES_MAX = 16 * 1024;
 /** An envelope has a message, which is a command. Clients have no envelopes in envelopes. */
 const DEPTH_MAX = 2;
 
@@ -39,7 +42,7 @@ export function keepDownloads(message: string, depth = DEPTH_MAX): string | null
 
 function parse(message: string): Command | null {
   try {
-    return JSON.parse(message) as Command | null;
+    return parseForeignJson(message, { bytesMax: COMMAND_BYTES_MAX }) as Command | null;
   } catch {
     return null; // the browser says so
   }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { dial, DialFailed, readResponseHead, settle } from '../connections/dial.ts';
 
 /** Where a session's browser listens; `path` has its GUID, which no other browser has. */
@@ -26,7 +27,9 @@ export async function dialOwnBrowser(cdp: CdpEndpoint, bound: Bound): Promise<Ow
 }
 
 /** The protocol document has 1.5 MB, a list of a thousand tabs 1 MB. */
-const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
+export const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
+/** That of `/json/version` has some hundred bytes. */
+const VERSION_BYTES_MAX = 16 * 1024;
 const HEAD_END = '\r\n\r\n';
 
 /**
@@ -76,7 +79,9 @@ function readBody(socket: Socket, begun: Buffer, length: number, bound: Bound): 
 /** The path of the browser's WebSocket in its `/json/version`; null: there is none. */
 function pathIn(version: string): string | null {
   try {
-    const { webSocketDebuggerUrl } = JSON.parse(version) as { webSocketDebuggerUrl?: unknown };
+    const { webSocketDebuggerUrl } = parseForeignJson(version, { bytesMax: VERSION_BYTES_MAX }) as {
+      webSocketDebuggerUrl?: unknown;
+    };
     return URL.parse(String(webSocketDebuggerUrl))?.pathname ?? null;
   } catch {
     return null;

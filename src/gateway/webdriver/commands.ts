@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { DriverAddress } from '#src/browser-link/browser-link.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Connection } from '../connections/connection.ts';
 import { ofAddress, type Refused, type TicketAdmission } from '../access/ticket-admission.ts';
@@ -39,6 +40,7 @@ const USED_EVERY_MS = 30_000;
 const KEPT_MS = 30_000;
 /** The body of New Session has some hundred bytes. */
 const NEW_SESSION_BYTES_MAX = 64 * 1024;
+const NEW_SESSION = { bytesMax: NEW_SESSION_BYTES_MAX, depthMax: 32 };
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
@@ -148,7 +150,7 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
 async function readNewSession(body: AsyncIterable<Buffer>): Promise<unknown> {
   const text = await readBody(body, NEW_SESSION_BYTES_MAX);
   try {
-    return JSON.parse(text);
+    return parseForeignJson(text, NEW_SESSION);
   } catch {
     return null; // it attaches with the driver's defaults
   }

@@ -15,6 +15,8 @@ const PAGE_MS = 1_000;
 const ORIGINS_MAX = 20;
 /** Of all of them, in characters. */
 const LOCAL_STORAGE_MAX = 4 * 1024 ** 2;
+/** Each is set by a command of its own when it is restored. */
+const ITEMS_MAX = 10_000;
 const RESTORE_MS = 10_000;
 
 type Address = Pick<RunningBrowser, 'cdp'>;
@@ -25,11 +27,13 @@ export async function readLiveState({ cdp }: Address): Promise<LiveState> {
   const { cookies } = await connection.send<Pick<LiveState, 'cookies'>>('Storage.getCookies');
   const localStorage: LocalStorage[] = [];
   let left = LOCAL_STORAGE_MAX;
+  let itemsLeft = ITEMS_MAX;
   for (const [origin, targetId] of await openOrigins(connection)) {
     const reading = readLocalStorage(connection, targetId, origin).catch(() => null);
     const items = await within(PAGE_MS, reading, () => null);
     left -= items?.join('').length ?? 0;
-    if (items !== null && left >= 0) localStorage.push({ origin, items });
+    itemsLeft -= items?.length ?? 0;
+    if (items !== null && left >= 0 && itemsLeft >= 0) localStorage.push({ origin, items });
   }
   // A cookie without an expiry has -1, which cannot be set.
   const settable = cookies.map(({ expires, ...cookie }) =>

@@ -48,7 +48,7 @@ test.each<[string, () => Promise<Buffer>, RegExp]>([
     /messages\.json h/,
   ],
   [
-    'large messages of a language that nobody asks for',
+    'large messages of another language',
     () => extensionZip(MANIFEST, { '_locales/xx/messages.json': bomb() }),
     /_locales\/xx\/messages\.json has/,
   ],

@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { inflate } from 'node:zlib';
+import { inflate, type InputType, type ZlibOptions } from 'node:zlib';
 import { parseSubject, sessionAnywhere } from '#events/subjects.ts';
 import type { RefOf } from '#events/events.ts';
 import { reject, type Rejection } from '#src/errors.ts';
@@ -21,7 +21,9 @@ export async function sessionOf(
   return reject('SESSION_NOT_FOUND', { session_id: id });
 }
 
-const inflated = promisify<Uint8Array, Buffer>(inflate);
+const inflated = promisify<InputType, ZlibOptions, Buffer>(inflate);
+/** A minute of 8 MiB a second, the most that a recording takes. */
+const INFLATED = { maxOutputLength: 512 * 1024 ** 2 };
 
 /** Reads a segment. @throws Error where it is gone or no segment */
 export async function loadSegment(
@@ -30,5 +32,5 @@ export async function loadSegment(
 ): Promise<Segment> {
   const got = await objects.get(key);
   if (got === null) throw new Error(`${key} is gone`);
-  return readSegment(await inflated(Buffer.concat(await Array.fromAsync(got.body))));
+  return readSegment(await inflated(Buffer.concat(await Array.fromAsync(got.body)), INFLATED));
 }

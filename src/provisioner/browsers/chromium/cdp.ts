@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { connectToBrowser } from '#src/browser-link/browser-link.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import type { RunningBrowser } from '../browsers.ts';
 
 /** A connection to a browser's CDP; what it has begun ends with it. */
@@ -24,6 +25,7 @@ const MESSAGE_BYTES_MAX = 32 * 1024 ** 2;
 /** The end of a message of a target, behind all that a page can choose: its CDP session. */
 const LAST_SESSION = /"sessionId":"(\w{1,64})"\}$/;
 const END_BYTES = 128;
+const ANSWER = /^\{"id":(\d{1,9}),/;
 
 /** The event in place of one that was too large to be read. */
 export const TOO_LARGE = 'Connection.eventTooLarge';
@@ -73,11 +75,7 @@ export async function openCdp(
   }
   socket.on('message', (data: Buffer) => {
     try {
-      receive(
-        data.length > readBytesMax
-          ? tooLarge(data)
-          : (JSON.parse(data.toString()) as Answer | CdpEvent),
-      );
+      receive(data.length > readBytesMax ? tooLarge(data) : read(data));
     } catch (error) {
       // A browser that a page has taken over may send anything.
       end(error as Error);
@@ -101,6 +99,17 @@ export async function openCdp(
     onEvent: (listener) => void (onEvent = listener),
     [Symbol.dispose]: () => socket.terminate(),
   };
+}
+
+/** A message of too many values fails the command that it answers, or is an event as too large. */
+function read(data: Buffer): Answer | CdpEvent {
+  try {
+    return parseForeignJson(data, { bytesMax: MESSAGE_BYTES_MAX }) as Answer | CdpEvent;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const [, id] = ANSWER.exec(data.subarray(0, END_BYTES).toString('latin1')) ?? [];
+    return id === undefined ? tooLarge(data) : { id: Number(id), error };
+  }
 }
 
 function tooLarge(data: Buffer): CdpEvent {

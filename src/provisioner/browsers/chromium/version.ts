@@ -1,6 +1,7 @@
 import { get } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 
 /** What `/json/version` answers: a few hundred bytes. */
 const VERSION_BYTES_MAX = 16 * 1024;
@@ -51,5 +52,5 @@ async function readJson(
     });
     text(response).then(resolve, reject);
   });
-  return JSON.parse(await promise);
+  return parseForeignJson(await promise, { bytesMax });
 }
