@@ -108,6 +108,10 @@ export const errors = {
     status: 429,
     message: 'The organization has as many MCP sessions as it may.',
   },
+  TRANSFER_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many transfers under way as it may.',
+  },
   ONE_CALL_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many one-call requests under way as it may.',

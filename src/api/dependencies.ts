@@ -35,6 +35,7 @@ import type { Drivers } from './webdriver/drivers.ts';
 import type { OneCalls } from './pages/one-calls.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
+import type { Transfers } from './http/transfers.ts';
 import { traceparentOf } from './http/trace-requests.ts';
 
 /** What the operator's routes need beside the others' dependencies. */
@@ -79,6 +80,8 @@ export type ApiDependencies = {
   sessionFiles: Pick<SessionFilesPort, 'ask'>;
   /** What is in files, segments of recordings, archives of profiles. */
   objects: ObjectStore;
+  /** The uploads and downloads of this process that are under way. */
+  transfers: Transfers;
   /** How long files are kept after the end of their session. */
   filesRetainMs: number;
   /** Where a gateway takes WebDriver's commands, of a caller whose credential was just checked. */

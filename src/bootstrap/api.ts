@@ -22,6 +22,7 @@ import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from '.
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts';
+import { createTransfers, placesFor } from '#src/api/http/transfers.ts';
 import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/embedded/dashboard.mjs';
@@ -93,6 +94,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     screenshots: createJetStreamScreenshots(infrastructure.connection),
     sessionFiles: createJetStreamSessionFiles(infrastructure.connection),
     mcp: { ...config.mcp, sessions: await createJetStreamMcpSessions(infrastructure.connection) },
+    transfers: createTransfers(placesFor(infrastructure.objects.putBytes)),
     filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
     webhooks: webhookParts(infrastructure),

@@ -33,7 +33,9 @@ export type SessionFiles = {
   downloadFile(id: string, name: string, options?: CallOptions): Promise<FileContent>;
   /**
    * Puts a file into the folder of an active session; it replaces one of the same name.
-   * @throws ServiceError with FILE_TOO_LARGE, FILES_QUOTA_EXCEEDED or INVALID_FILE_NAME
+   * It may take 120 s and a second for each 64 KiB.
+   * @throws ServiceError with FILE_TOO_LARGE, FILES_QUOTA_EXCEEDED, INVALID_FILE_NAME, or, for what
+   * is too slow, FILE_INCOMPLETE
    */
   uploadFile(id: string, source: FileSource, options?: UploadOptions): Promise<UploadedFile>;
   /** @throws ServiceError with FILE_NOT_FOUND */

@@ -48,8 +48,8 @@ const SERVER_OPTIONS = {
   connectionsCheckingInterval: 1_000,
 };
 
-/** Connections on which a body may take longer to arrive. */
-const slow = new WeakSet<Socket>();
+/** Connections on which the body of this request may take longer to arrive. */
+const slow = new WeakMap<Socket, IncomingMessage>();
 
 /**
  * Lets the body of this request take longer. The caller bounds the silence in the middle of it, and
@@ -57,9 +57,9 @@ const slow = new WeakSet<Socket>();
  */
 export function allowSlowBody(request: IncomingMessage): void {
   const { socket } = request;
-  slow.add(socket);
+  slow.set(socket, request);
   const arrived = (): void => {
-    slow.delete(socket);
+    if (slow.get(socket) === request) slow.delete(socket);
   };
   request.once('end', arrived);
   request.once('close', arrived);

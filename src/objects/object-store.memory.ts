@@ -23,6 +23,7 @@ export function createMemoryObjectStore({
     [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted();
 
   return {
+    putBytes: OBJECT_BYTES_MAX,
     async put(key, body, { signal } = {}) {
       requireKey(key);
       const pieces: Buffer[] = [];

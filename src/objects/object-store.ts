@@ -20,6 +20,8 @@ export type ObjectOptions = { signal?: AbortSignal };
  * jetstream/jetstream-object-store.ts, s3/s3-object-store.ts, object-store.memory.ts.
  */
 export type ObjectStore = {
+  /** What a put may have in memory while its body is silent. */
+  readonly putBytes: number;
   /**
    * Stores what the body yields, and replaces what was there only once all of it is stored: a
    * reader sees the old object or the new one.

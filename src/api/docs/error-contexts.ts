@@ -65,6 +65,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   MCP_SESSION_LIMIT_EXCEEDED: { limit: 200 },
+  TRANSFER_LIMIT_EXCEEDED: { limit: 34 },
   ONE_CALL_LIMIT_EXCEEDED: { limit: 16 },
   INTERNAL: {},
   DEBUGGER_PORTS_OFF: { session_id: ID },

@@ -6,10 +6,9 @@ import { newId } from '#src/ids.ts';
 import type { FileAnswer } from '#src/messaging/session-files.ts';
 import { ObjectStoreFull } from '#src/objects/object-store.ts';
 import type { ApiDependencies } from '../dependencies.ts';
+import { arriving, TooSlow } from './paced-body.ts';
 import { askServer, refusalOf, tooMuch } from './session-files.ts';
 
-/** The longest silence of a client in the middle of its upload. */
-export const SILENCE_MS = 30_000;
 /** How long the session's server may take to put a file into the folder, after it has arrived. */
 export const PLACE_MS = 10 * 60_000;
 
@@ -31,16 +30,20 @@ export async function takeUpload(
   body: IncomingMessage,
   bytes: number | null,
 ): Promise<Uploaded | Rejection> {
-  const { objects } = dependencies;
+  const { objects, transfers } = dependencies;
   const begun = await askServer(dependencies, session, { ask: 'begin', name, bytes });
   if (begun.kind !== 'begun') return refusalOf(dependencies, session, name, begun);
   const fileId = newId('fil');
   const key = fileKey(session, fileId);
   const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
-  const stored = await store(objects, key, name, body, excess, session.id);
+  const place = await transfers.begin('upload', session.organizationId);
+  if (isRejection(place)) return place;
+  const stored = await store(objects, key, name, body, excess, session.id).finally(() =>
+    place[Symbol.dispose](),
+  );
   if (isRejection(stored)) return stored;
   const content = { name, fileId, bytes: stored.bytes, sha256: stored.sha256 };
-  const placed = await place(dependencies, session, content);
+  const placed = await placeInFolder(dependencies, session, content);
   if (placed.kind === 'placed') {
     const { path, isNew, at } = placed;
     return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
@@ -63,20 +66,18 @@ async function store(
   let refusal: Rejection | null = null;
   async function* bounded() {
     try {
-      for await (const piece of body as AsyncIterable<Buffer>) {
+      for await (const piece of arriving(body)) {
         received += piece.length;
         if (received > excess.max) refusal = tooMuch(sessionId, name, excess);
         if (refusal !== null) throw new Error('the upload is too large');
         yield piece;
       }
     } catch (error) {
-      refusal ??= reject('FILE_INCOMPLETE', { name, bytes_received: received });
+      const why = error instanceof TooSlow ? { message: error.message } : {};
+      refusal ??= reject('FILE_INCOMPLETE', { name, bytes_received: received }, why);
       throw error;
     }
   }
-  const { socket } = body;
-  const silent = () => socket.destroy();
-  socket.setTimeout(SILENCE_MS, silent);
   try {
     return await objects.put(key, bounded());
   } catch (error) {
@@ -84,14 +85,11 @@ async function store(
     if (!(error instanceof ObjectStoreFull)) throw error;
     const part = { part: 'object-store' };
     return reject('UNAVAILABLE', part, { message: 'There is no room for the file.' });
-  } finally {
-    socket.off('timeout', silent);
-    socket.setTimeout(0);
   }
 }
 
 /** @returns the server's last answer: `working` if that takes too long */
-async function place(
+async function placeInFolder(
   dependencies: ApiDependencies,
   session: ActiveSession,
   content: { name: string; fileId: string } & Stored,

@@ -21,15 +21,20 @@ const MESSAGES: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request has not arrived whole in time.',
 };
 
-/** Connections on which a body may take longer to arrive. */
-const slow = new WeakSet<Socket>();
+/** Connections on which the body of this request may take longer to arrive. */
+const slow = new WeakMap<Socket, IncomingMessage>();
 
 /**
  * Lets the body of this request take longer than others. The caller bounds the time between two
  * pieces.
  */
-export function allowSlowBody({ socket }: IncomingMessage): void {
-  slow.add(socket);
+export function allowSlowBody(request: IncomingMessage): void {
+  const { socket } = request;
+  slow.set(socket, request);
+  // A further request may have begun on the connection before this one is read to its end.
+  const arrived = () => slow.get(socket) === request && slow.delete(socket);
+  request.once('end', arrived);
+  request.once('close', arrived);
 }
 
 /**

@@ -14,6 +14,7 @@ import { brokenHttpAnswers, refuseWithoutHost } from './malformed-requests.ts';
 import { incomingOptions, type Incoming } from './tls.ts';
 import { createErrorHandler, sendRejection, type CountRefusal } from './error-response.ts';
 import type { ApiServer } from './route.ts';
+import { boundSlowReaders } from './slow-readers.ts';
 import { traceRequests } from './trace-requests.ts';
 import { compileValidator } from './validation.ts';
 
@@ -63,6 +64,7 @@ export function buildServer(options: {
   acceptEmptyJson(server);
   if (tracer !== null) traceRequests(server, tracer);
   server.addHook('onRequest', refuseWithoutHost);
+  boundSlowReaders(server);
   noteDoors(server);
   const count = registerAdmission(server, gatekeeper, countByAddress);
   refuseUnknownPaths(server, listRoutes(server, tellsOperators), count);

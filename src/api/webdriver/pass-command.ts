@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { reject, type ErrorName } from '#src/errors.ts';
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
+import { createGrowing } from '#src/foreign/growing.ts';
+import { untilAborted } from '#src/objects/body.ts';
 import { goneSignal } from '../http/client-gone.ts';
 import { allowSlowBody } from '../http/malformed-requests.ts';
 import type { DriverCommand, Drivers } from './drivers.ts';
@@ -32,7 +34,7 @@ export async function passCommand(
   if (gone.aborted) clearTimeout(timer);
   else gone.addEventListener('abort', () => clearTimeout(timer), { once: true });
   try {
-    const body = await bodyOf(request.raw);
+    const body = await bodyOf(request.raw, signal);
     if (body === null) return sendWebDriver(reply, tooLarge());
     const { method } = request;
     const { response, isDrivers } = await drivers.send(to.driverUrl, {
@@ -69,18 +71,21 @@ export function sendWebDriver(
 }
 
 /** Null: it has no length and is too large. */
-async function bodyOf(request: IncomingMessage): Promise<DriverCommand['body'] | null> {
+async function bodyOf(
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<DriverCommand['body'] | null> {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   allowSlow(request);
   if (encoding === undefined) return { bytes: Number(length ?? 0), from: request };
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > UNSIZED_BYTES_MAX) return null;
-    pieces.push(piece);
+  const kept = createGrowing();
+  // The stream of a request takes the connection with it when it is destroyed.
+  const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  for await (const piece of untilAborted(pieces, signal)) {
+    if (kept.bytes() + piece.length > UNSIZED_BYTES_MAX) return null;
+    kept.add(piece);
   }
-  return { bytes, from: Buffer.concat(pieces).toString('utf8') };
+  return { bytes: kept.bytes(), from: kept.all().toString('utf8') };
 }
 
 /** A file of a slow client may take longer than other bodies. */

@@ -1,12 +1,12 @@
-import { PLACE_MS, SILENCE_MS as UPLOAD_SILENCE_MS } from '#src/api/files/upload.ts';
+import { SENDS_NOTHING_MS, TAKES_NOTHING_MS } from '#src/api/files/paced-body.ts';
+import { PLACE_MS } from '#src/api/files/upload.ts';
 import { STOP_WITHIN_MS } from '#src/api/pages/one-call.ts';
-import { BODY_MS } from '#src/api/routes/extensions/upload-extension.post.ts';
-import { SILENCE_MS as READER_SILENCE_MS } from '#src/api/routes/files/read-files.ts';
 import { RETRY_MS } from '#src/api/routes/operator/dead-letters.ts';
 import { SAVED_WITHIN_MS } from '#src/api/routes/profiles/save-profile.post.ts';
 import { TIMEOUT_MAX_MS } from '#src/api/schemas/pages/page-call.ts';
 import { COMMAND_MS } from '#src/api/webdriver/pass-command.ts';
 import { UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.ts';
+import { SLOWEST } from '#src/foreign/pace.ts';
 import { BODY_BYTES_MAX as COMMAND_BYTES_MAX } from '#src/gateway/webdriver/body.ts';
 
 /**
@@ -42,7 +42,7 @@ const BODY_BYTES_MAX = MIB;
 const DAY_MS = 86_400_000;
 
 /** The longest silence of a client that reads an answer. */
-export const readerSilenceMs = READER_SILENCE_MS + MARGIN_MS;
+export const readerSilenceMs = TAKES_NOTHING_MS + MARGIN_MS;
 
 const usual = {
   to: 'api',
@@ -68,7 +68,7 @@ export const ways: readonly Way[] = [
     path: /^\/api\/sessions\/[^/]+\/files\/[^/]+$/,
     // FILES_FILE_MAX.
     bodyBytesMax: null,
-    bodySilenceMs: UPLOAD_SILENCE_MS + MARGIN_MS,
+    bodySilenceMs: SENDS_NOTHING_MS + MARGIN_MS,
     answerSilenceMs: PLACE_MS + MARGIN_MS,
   },
   {
@@ -76,7 +76,7 @@ export const ways: readonly Way[] = [
     name: 'extensions',
     path: /^\/api\/extensions$/,
     bodyBytesMax: UPLOAD_BYTES_MAX + MIB,
-    bodySilenceMs: BODY_MS + MARGIN_MS,
+    bodySilenceMs: SLOWEST.creditMs + MARGIN_MS,
   },
   {
     ...usual,

@@ -39,7 +39,13 @@ PAUSE_FIRST, PAUSE_MAX = 0.25, 8.0
 #: Pauses between two looks at a session that waits for its browser.
 LOOK_FIRST, LOOK_MAX = 0.25, 2.0
 LATER = frozenset(
-    {"UNAVAILABLE", "RATE_LIMIT_EXCEEDED", "STREAM_LIMIT_EXCEEDED", "NO_SERVERS_AVAILABLE"}
+    {
+        "UNAVAILABLE",
+        "RATE_LIMIT_EXCEEDED",
+        "STREAM_LIMIT_EXCEEDED",
+        "TRANSFER_LIMIT_EXCEEDED",
+        "NO_SERVERS_AVAILABLE",
+    }
 )
 ENDED = frozenset({"stopping", "stopped", "failed"})
 

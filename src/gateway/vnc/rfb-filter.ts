@@ -31,13 +31,14 @@ type Begin = (first: number) => Part | null;
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Of longer parts only the length counts. */
 const KEPT_BYTES_MAX = 256 * 1024 + 4;
+const NOTHING = Buffer.alloc(0);
 
 /** @param maySteer whether the viewer may steer now */
 export function createRfbFilter(maySteer: () => boolean): RfbFilter {
   let begin: Begin = beginVersion(maySteer);
   let part: Part | null = null;
   let left = 0;
-  let kept: Buffer[] = [];
+  let kept = NOTHING;
   let isLost = false;
   /** A part of a message was dropped whose rest is not known. */
   let isTorn = false;
@@ -49,14 +50,15 @@ export function createRfbFilter(maySteer: () => boolean): RfbFilter {
       part = begin(bytes.readUInt8());
       if (part === null) return null;
       left = part.length;
-      kept = [];
+      kept = part.length <= KEPT_BYTES_MAX ? Buffer.alloc(part.length) : NOTHING;
     }
     const some = bytes.subarray(0, left);
+    // However small the pieces are: they are not kept themselves.
+    kept.set(some.subarray(0, kept.length), kept.length && part.length - left);
     left -= some.length;
-    if (part.length <= KEPT_BYTES_MAX) kept.push(some);
     if (part.passes) passed.push(some);
     if (left > 0) return some.length;
-    const after = part.end(Buffer.concat(kept));
+    const after = part.end(kept);
     if (after === null) isLost = true;
     else begin = after.begin;
     isTorn = isLost && !part.passes;

@@ -2,7 +2,7 @@ import type { JetStreamConnection } from '#src/event-store/jetstream/connection.
 import { untilAborted } from '../body.ts';
 import { requireKey, requirePrefix, requireRange, withinObject } from '../object-key.ts';
 import { LEFTOVER_MS, type ObjectStore, type StoredObject } from '../object-store.ts';
-import { putObject } from './put.ts';
+import { PUT_BYTES, putObject } from './put.ts';
 import { readChunks } from './read.ts';
 import { removeLeftovers, removeObject, removeObjects } from './remove.ts';
 import { ANSWER_MS, createObjectRequests, type Head } from './requests.ts';
@@ -22,6 +22,7 @@ export function createJetStreamObjectStore(
   const parts = { connection, requests, now };
 
   return {
+    putBytes: PUT_BYTES,
     async put(key, body, { signal } = {}) {
       requireKey(key);
       return putObject(parts, key, body, signal);

@@ -18,6 +18,8 @@ export const CHUNK_BYTES = 256 * 1024;
 const MESSAGE_BYTES = 8 * 1024;
 /** Chunks that are sent and not yet acknowledged: 2 MiB for each put. */
 const IN_FLIGHT_MAX = 8;
+/** The chunks in flight, the one that fills, and the one that is sent next. */
+export const PUT_BYTES = (IN_FLIGHT_MAX + 2) * CHUNK_BYTES;
 /** Puts of one key that meet each other. */
 const CONFLICTS_MAX = 20;
 

@@ -7,9 +7,10 @@ import { OBJECT_BYTES_MAX, type StoredObject } from '../object-store.ts';
 import { newPutId } from '../put-id.ts';
 import { explained, UNFINISHED, type ObjectBucket, type ObjectFacts } from './bucket.ts';
 
-/** Two are in memory for each put, and one for an object that is not larger. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PARTS_AT_ONCE = 2;
+/** The parts that are sent, the next one, and the one that fills. */
+export const PUT_BYTES = (PARTS_AT_ONCE + 2) * PART_BYTES;
 
 type Put = { key: string; source: AsyncIterable<Uint8Array>; signal?: AbortSignal | undefined };
 

@@ -4,7 +4,7 @@ import { untilAborted } from '../body.ts';
 import { isKey, requireKey, requirePrefix, requireRange } from '../object-key.ts';
 import { LEFTOVER_MS, type ObjectStore } from '../object-store.ts';
 import { describeObject, explained, isMissing, openObjectBucket, raise } from './bucket.ts';
-import { putObject } from './put.ts';
+import { PUT_BYTES, putObject } from './put.ts';
 import { removeLeftovers, removeObjects } from './remove.ts';
 
 /** Objects that are described at once. */
@@ -18,6 +18,7 @@ export function createS3ObjectStore(
   const bucket = openObjectBucket(options);
   const { client, at } = bucket;
   return {
+    putBytes: PUT_BYTES,
     async put(key, source, { signal } = {}) {
       requireKey(key);
       return putObject(bucket, { key, source, signal }, now());

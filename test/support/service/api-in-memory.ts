@@ -19,6 +19,7 @@ import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { hashKey } from '#src/ids.ts';
+import { createTransfers } from '#src/api/http/transfers.ts';
 import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { registerRoutes } from '#src/api/routes.ts';
@@ -67,6 +68,9 @@ const usual = {
 };
 /** Limits of files. */
 export const FILE_BYTES_MAX = 1024 ** 2;
+/** Places of transfers; an organization has a third of them. */
+const TRANSFERS = { upload: 12, download: 12, extension: 4 };
+const TRANSFER_WAIT_MS = 100;
 export const FILES_RETAIN_MS = 24 * 3_600_000;
 /** How long clients of the MCP server may be away. */
 const mcpTimes = { graceMs: 2_400, silenceMs: 60_000 };
@@ -227,6 +231,7 @@ export async function startApp(
     sessionFiles: questions,
     mcp: { ...mcpTimes, sessions: mcpSessions },
     objects,
+    transfers: createTransfers(TRANSFERS, TRANSFER_WAIT_MS),
     filesRetainMs: FILES_RETAIN_MS,
     gatewayUrl: 'http://host:1',
     oneCalls: createOneCalls({ log }),

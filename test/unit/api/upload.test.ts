@@ -2,6 +2,9 @@ import { Readable } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import { beforeEach, expect, it, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
+import { createTransfers, type Transfers } from '#src/api/http/transfers.ts';
+import { sleep } from '#src/async/sleep.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 import { takeUpload } from '#src/api/files/upload.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
@@ -14,26 +17,33 @@ import { activated, requested } from '#test/support/examples.ts';
 /** What is left of an upload in the object store, by what the session's server answers. */
 
 const session = foldAll<'session'>(sessionRef, null, [requested(), activated()]);
+useVirtualTime();
+
 let objects: ReturnType<typeof createMemoryObjectStore>;
+let transfers: Transfers;
 beforeEach(() => {
   objects = createMemoryObjectStore();
+  transfers = createTransfers({ upload: 60, download: 1, extension: 1 });
 });
 
 /** Uploads a file to a session whose server gives these answers to `place`, one after the other. */
 async function upload(...answers: FileAnswer[]) {
+  return uploadFrom(Readable.from([Buffer.from('abc')]), 3, ...answers);
+}
+
+async function uploadFrom(body: Readable, bytes: number | null, ...answers: FileAnswer[]) {
   const ask = async (_: string, { ask }: FileQuestion): Promise<FileAnswer> =>
     ask === 'begin'
       ? { kind: 'begun', bytesMax: 100, limit: 'quota' }
       : (answers.shift() ?? { kind: 'failed' });
   const dependencies = {
     objects,
+    transfers,
     sessionFiles: { ask },
     context: createCommandContext(createMemoryEventStore(), Date.now),
   } as unknown as ApiDependencies;
-  const socket = { setTimeout: () => undefined, off: () => undefined };
-  const body = Object.assign(Readable.from([Buffer.from('abc')]), { socket });
   const active = session as Extract<SessionState, { status: 'active' }>;
-  return takeUpload(dependencies, active, 'a', body as unknown as IncomingMessage, 3);
+  return takeUpload(dependencies, active, 'a', body as unknown as IncomingMessage, bytes);
 }
 const kept = async () => (await Array.fromAsync(objects.list('files/'))).length;
 
@@ -59,4 +69,44 @@ test.each<[string, FileAnswer]>([
 ])('stays for the sweep where its outcome is not known: %s', async (_, answer) => {
   expect(await upload({ kind: 'working' }, answer)).toHaveProperty('code');
   expect(await kept()).toBe(1);
+});
+
+/** A client that sends a byte every so many ms, and never comes to an end. */
+async function* drip(everyMs: number): AsyncGenerator<Buffer> {
+  for (;;) {
+    await sleep(everyMs, undefined, { ref: false });
+    yield Buffer.from('x');
+  }
+}
+
+test('forty that drip: a third of the places, two minutes each, and nothing is stored', async () => {
+  const begunAt = performance.now();
+  const seconds: number[] = [];
+  const drips = Array.from({ length: 40 }, async () => {
+    const refused = await uploadFrom(Readable.from(drip(7_000)), null);
+    seconds.push(Math.round((performance.now() - begunAt) / 1_000));
+    return refused;
+  });
+  const refusals = await Promise.all(drips);
+  const slow = refusals.filter((one) => 'code' in one && one.code === 'FILE_INCOMPLETE');
+  const full = refusals.filter((one) => 'code' in one && one.code === 'TRANSFER_LIMIT_EXCEEDED');
+  expect([slow.length, full.length]).toEqual([20, 20]);
+  expect(slow[0]).toMatchObject({
+    message: 'The upload was silent for 30 s, or slower than 64 KiB a second for 120 s.',
+    context: { name: 'a', bytes_received: 17 },
+  });
+  expect(seconds).toEqual([...Array(20).fill(10), ...Array(20).fill(120)]);
+  expect(await kept()).toBe(0);
+  // Their places are free again.
+  const at = '2026-11-20T09:00:00.000Z';
+  const after = await upload({ kind: 'placed', path: '/a', isNew: true, at });
+  expect(after).toMatchObject({ path: '/a' });
+});
+
+test('one that falls silent ends after 30 s', async () => {
+  const begunAt = performance.now();
+  const silent = Readable.from(drip(1_000_000));
+  expect(await uploadFrom(silent, null)).toMatchObject({ code: 'FILE_INCOMPLETE' });
+  expect(performance.now() - begunAt).toBe(30_000);
+  expect(await kept()).toBe(0);
 });

@@ -1,49 +1,63 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isRejection } from '#src/errors.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { createExtensionReader } from '#src/extensions/extension-reader.ts';
 import { extensionKey, UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { createGrowing } from '#src/foreign/growing.ts';
+import { arriving, TooSlow } from '../../files/paced-body.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { allowSlowBody } from '../../http/malformed-requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { Extension, presentExtension } from '../../schemas/extensions.ts';
 
-type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'log'>;
+type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'log' | 'transfers'>;
 
 /** POST /api/extensions: a zip or a CRX, read as a whole before anything is stored. */
 export function uploadExtension(server: ApiServer, dependencies: Dependencies): void {
-  // A scope of its own: here a body of any type is bytes.
+  // A scope of its own: here a body of any type is read by the route.
   server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
-      done(null, body),
-    );
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
     addRoute(scope.withTypeProvider(), dependencies);
   });
 }
 
-/** The longest time for an upload to arrive: 20 MB at 1.3 Mbit/s. */
-export const BODY_MS = 120_000;
-
-function giveTime({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
+/** All of it, or why it is not taken. */
+async function uploadOf({ raw }: FastifyRequest): Promise<Buffer | Rejection> {
   allowSlowBody(raw);
-  const late = setTimeout(() => raw.destroy(), BODY_MS);
-  reply.raw.once('close', () => clearTimeout(late));
-  done();
+  if (Number(raw.headers['content-length'] ?? 0) > UPLOAD_BYTES_MAX)
+    return reject('PAYLOAD_TOO_LARGE');
+  const kept = createGrowing();
+  let bytes = 0;
+  try {
+    for await (const piece of arriving(raw)) {
+      bytes += piece.length;
+      if (bytes > UPLOAD_BYTES_MAX) return reject('PAYLOAD_TOO_LARGE');
+      kept.add(piece);
+    }
+  } catch (error) {
+    const why = error instanceof TooSlow ? { message: error.message } : {};
+    return reject('FILE_INCOMPLETE', { bytes_received: bytes }, why);
+  }
+  return kept.all();
 }
 
-function addRoute(server: ApiServer, { context, objects, log }: Dependencies): void {
+/** What of the body was not read is not read to its end either. */
+function refuse(reply: FastifyReply, rejection: Rejection): FastifyReply {
+  if (!reply.request.raw.complete) void reply.header('connection', 'close');
+  return sendRejection(reply, rejection);
+}
+
+function addRoute(server: ApiServer, { context, objects, log, transfers }: Dependencies): void {
   const reader = createExtensionReader((err) =>
     log.warn({ err }, 'an extension could not be read'),
   );
   server.route({
     method: 'POST',
     url: '/api/extensions',
-    bodyLimit: UPLOAD_BYTES_MAX,
-    onRequest: giveTime,
     schema: {
       operationId: 'uploadExtension',
       tags: ['Extensions'],
@@ -60,14 +74,22 @@ function addRoute(server: ApiServer, { context, objects, log }: Dependencies): v
     },
     config: {
       action: 'control',
-      refusals: ['INVALID_EXTENSION', 'EXTENSION_LIMIT_EXCEEDED'],
+      refusals: [
+        'INVALID_EXTENSION',
+        'FILE_INCOMPLETE',
+        'EXTENSION_LIMIT_EXCEEDED',
+        'TRANSFER_LIMIT_EXCEEDED',
+      ],
       cost: costs.uploadExtension,
     },
     async handler(request, reply) {
       const { caller } = request;
       const { organizationId } = caller;
-      const body: unknown = request.body;
-      const upload = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      const taken = await transfers.begin('extension', organizationId);
+      if (isRejection(taken)) return refuse(reply, taken);
+      using _ = taken;
+      const upload = await uploadOf(request);
+      if (isRejection(upload)) return refuse(reply, upload);
       const read = await reader.read(organizationId, upload);
       if (isRejection(read)) return sendRejection(reply, read);
       const { zip, ...facts } = read;

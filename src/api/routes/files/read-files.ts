@@ -2,19 +2,17 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { fileKey, inOrder, type SessionFile } from '#src/domain/session/files.ts';
-import { reject, type Rejection } from '#src/errors.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { askedRange, asAttachment, isKnown, type AskedRange } from '../../files/byte-range.ts';
 import { findFiles, type Found } from '../../files/session-files.ts';
+import { sendPaced } from '../../files/paced-body.ts';
 import { zipOf } from '../../files/zip.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
 import { FilePath, presentFile, SessionFileList } from '../../schemas/files.ts';
 import { SessionPath } from '../../schemas/requests.ts';
-
-/** A client that reads nothing for so long is cut off. */
-export const SILENCE_MS = 60_000;
 
 const HEADERS = {
   ETag: Type.String({ description: '`"<sha256>"`: for `If-None-Match` and `If-Range`' }),
@@ -66,7 +64,8 @@ function readFile(server: ApiServer, dependencies: ApiDependencies): void {
       summary: 'One file of a session',
       description:
         'Its bytes. A download that broke off goes on with `Range`, and with `If-Range` only if ' +
-        'the file is the same.',
+        'the file is the same. A client may take 120 s, and a second more for each 64 KiB; a ' +
+        'slower one is cut off.',
       params: FilePath,
       response: {
         200: part('The file'),
@@ -76,7 +75,12 @@ function readFile(server: ApiServer, dependencies: ApiDependencies): void {
     },
     config: {
       action: 'read',
-      refusals: ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+      refusals: [
+        'SESSION_NOT_FOUND',
+        'FILE_NOT_FOUND',
+        'RANGE_NOT_SATISFIABLE',
+        'TRANSFER_LIMIT_EXCEEDED',
+      ],
       cost: costs.readFile,
     },
     async handler(request, reply) {
@@ -98,8 +102,16 @@ function readFile(server: ApiServer, dependencies: ApiDependencies): void {
         if (isKnown(etag, request.headers['if-none-match'])) return reply.code(304).send();
         const range = askedRange(file.bytes, etag, request.headers);
         if (range.kind === 'unsatisfiable') return unsatisfiable(reply, file);
-        const body = await bodyOf(dependencies, found, file, range, request.method === 'HEAD');
-        if (body !== null) return sendFile(reply, file, range, body);
+        if (request.method === 'HEAD' || file.bytes === 0)
+          return describeFile(reply, file, range).send(Readable.from([], { objectMode: false }));
+        const place = await dependencies.transfers.begin('download', organizationId);
+        if (isRejection(place)) return sendRejection(reply, place);
+        const body = await bodyOf(dependencies, found, file, range).catch((error: unknown) => {
+          place[Symbol.dispose]();
+          throw error;
+        });
+        if (body !== null) return sendPaced(describeFile(reply, file, range), body, place);
+        place[Symbol.dispose]();
         if (attempt === 2) return sendRejection(reply, noFile(id, name));
       }
     },
@@ -112,27 +124,25 @@ async function bodyOf(
   { state }: Found,
   file: SessionFile,
   range: AskedRange,
-  isHead: boolean,
-): Promise<Readable | null> {
-  if (isHead || file.bytes === 0) return Readable.from([], { objectMode: false });
+): Promise<AsyncIterable<Uint8Array> | null> {
   const asked = range.kind === 'part' ? range : undefined;
   const found = await objects.get(fileKey(state, file.fileId), asked);
-  return found && Readable.from(found.body, { objectMode: false });
+  return found && found.body;
 }
 
-function sendFile(reply: FastifyReply, file: SessionFile, range: AskedRange, body: Readable) {
+/** The answer's status and headers. */
+function describeFile(reply: FastifyReply, file: SessionFile, range: AskedRange): FastifyReply {
   const { bytes, name } = file;
   const isPart = range.kind === 'part';
   if (isPart) {
     void reply.code(206);
     void reply.header('content-range', `bytes ${range.start}-${range.end}/${bytes}`);
   }
-  void reply.headers({
+  return reply.headers({
     'content-type': 'application/octet-stream',
     'content-length': isPart ? range.end - range.start + 1 : bytes,
     ...downloadHeaders(name),
   });
-  return sendSlowly(reply, body);
 }
 
 /** No browser shows a file as a page of the API's origin. */
@@ -142,11 +152,6 @@ function downloadHeaders(name: string): Record<string, string> {
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
   };
-}
-
-function sendSlowly(reply: FastifyReply, body: Readable): FastifyReply {
-  reply.raw.setTimeout(SILENCE_MS, () => reply.raw.destroy());
-  return reply.send(body);
 }
 
 function unsatisfiable(reply: FastifyReply, { name, bytes }: SessionFile) {
@@ -170,7 +175,11 @@ function zipFiles(server: ApiServer, dependencies: ApiDependencies): void {
         }),
       },
     },
-    config: { action: 'read', refusals: ['SESSION_NOT_FOUND'], cost: costs.zipFiles },
+    config: {
+      action: 'read',
+      refusals: ['SESSION_NOT_FOUND', 'TRANSFER_LIMIT_EXCEEDED'],
+      cost: costs.zipFiles,
+    },
     async handler(request, reply) {
       const { id } = request.params;
       const found = await findFiles(dependencies, request.caller.organizationId, id);
@@ -181,9 +190,11 @@ function zipFiles(server: ApiServer, dependencies: ApiDependencies): void {
         ...downloadHeaders(`${id}.zip`),
       });
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      const place = await dependencies.transfers.begin('download', request.caller.organizationId);
+      if (isRejection(place)) return sendRejection(reply, place);
       const { bytes, body } = await zipOf(dependencies.objects, found.state, inOrder(found.files));
       void reply.header('content-length', bytes);
-      return sendSlowly(reply, body);
+      return sendPaced(reply, body, place);
     },
   });
 }

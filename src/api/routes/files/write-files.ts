@@ -39,7 +39,8 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
         'The body is the file, as it is; its type does not matter, and its length need not be ' +
         'sent. The answer has the path by which the browser opens it: for ' +
         '`DOM.setFileInputFiles`, or Playwright’s `setInputFiles`. It replaces a file of the ' +
-        'same name once it is there as a whole.',
+        'same name once it is there as a whole. It may take 120 s, and a second more for each 64 ' +
+        'KiB; one that is slower, or silent for 30 s, is FILE_INCOMPLETE.',
       params: FilePath,
       response: {
         200: response('It has replaced one of the same name', UploadedFile),
@@ -48,7 +49,13 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
     },
     config: {
       action: 'control',
-      refusals: [...refusals, 'FILE_INCOMPLETE', 'FILE_TOO_LARGE', 'FILES_QUOTA_EXCEEDED'],
+      refusals: [
+        ...refusals,
+        'FILE_INCOMPLETE',
+        'FILE_TOO_LARGE',
+        'FILES_QUOTA_EXCEEDED',
+        'TRANSFER_LIMIT_EXCEEDED',
+      ],
       cost: costs.writeFile,
     },
     async handler(request, reply) {

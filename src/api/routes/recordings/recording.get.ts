@@ -1,10 +1,10 @@
-import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { isId } from '#events/subjects.ts';
-import { reject } from '#src/errors.ts';
+import { isRejection, reject } from '#src/errors.ts';
 import { parseSegmentKey, recordingPrefix } from '#src/recordings/keys.ts';
 import { readRecordingIndex } from '#src/recordings/recording-index.ts';
 import { loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { sendPaced } from '../../files/paced-body.ts';
 import { goneSignal } from '../../http/client-gone.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
@@ -13,7 +13,7 @@ import { presentRecording } from '../../schemas/present-recording.ts';
 import { Recording, SegmentPath } from '../../schemas/recordings.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 
-type Dependencies = Pick<ApiDependencies, 'context' | 'objects'>;
+type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'transfers'>;
 
 /**
  * GET /api/sessions/{id}/recording: what was recorded of a session's screen, and when; and
@@ -62,7 +62,7 @@ function getRecording(server: ApiServer, { context, objects }: Dependencies): vo
   });
 }
 
-function getSegment(server: ApiServer, { context, objects }: Dependencies): void {
+function getSegment(server: ApiServer, { context, objects, transfers }: Dependencies): void {
   /** The session is only read for a segment that is not there: a player reads many that are. */
   async function missing(organizationId: string, id: string) {
     const session = await loadSession(context, organizationId, id);
@@ -91,7 +91,10 @@ function getSegment(server: ApiServer, { context, objects }: Dependencies): void
         304: emptyResponse('The client has it: `If-None-Match` names its `ETag`'),
       },
     },
-    config: { action: 'read', refusals: ['SESSION_NOT_FOUND', 'RECORDING_NOT_FOUND'] },
+    config: {
+      action: 'read',
+      refusals: ['SESSION_NOT_FOUND', 'RECORDING_NOT_FOUND', 'TRANSFER_LIMIT_EXCEEDED'],
+    },
     async handler(request, reply) {
       const { id, segment } = request.params;
       const { organizationId } = request.caller;
@@ -106,12 +109,21 @@ function getSegment(server: ApiServer, { context, objects }: Dependencies): void
       });
       const known = request.headers['if-none-match'] ?? '';
       if (known.includes(etag)) return reply.code(304).send();
-      const got = await objects.get(key, undefined, { signal: goneSignal(reply) });
-      if (got === null) return sendRejection(reply, await missing(organizationId, id));
-      return reply
-        .type('application/octet-stream')
-        .header('content-length', got.object.bytes)
-        .send(Readable.from(got.body, { objectMode: false }));
+      const place = await transfers.begin('download', organizationId);
+      if (isRejection(place)) return sendRejection(reply, place);
+      const getting = objects.get(key, undefined, { signal: goneSignal(reply) });
+      const got = await getting.catch((error: unknown) => {
+        place[Symbol.dispose]();
+        throw error;
+      });
+      if (got !== null)
+        return sendPaced(
+          reply.type('application/octet-stream').header('content-length', got.object.bytes),
+          got.body,
+          place,
+        );
+      place[Symbol.dispose]();
+      return sendRejection(reply, await missing(organizationId, id));
     },
   });
 }

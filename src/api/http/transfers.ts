@@ -1,0 +1,102 @@
+import { totalmem } from 'node:os';
+import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+
+/** What is transferred; each kind has places of its own. */
+export type TransferKind = 'upload' | 'download' | 'extension';
+
+/** The transfers of this process that are under way: what they hold in memory has a bound. */
+export type Transfers = {
+  /**
+   * A place for a transfer, as soon as there is one: an organization has a third of them at most,
+   * and those that wait have turns. Disposing gives it back. A rejection: too many wait, or none
+   * was free in time.
+   */
+  begin(kind: TransferKind, organizationId: string): Promise<Disposable | Rejection>;
+};
+
+export type TransferPlaces = Record<TransferKind, number>;
+
+/** Of a client that reads slowly: four pieces of 256 KiB that were asked for ahead. */
+const DOWNLOAD_BYTES = 1024 ** 2;
+const PLACES_MIN = 4;
+const PLACES_MAX = 256;
+/** Each has 20 MB here, 20 MB in the process that reads it, and the memory of a put. */
+const EXTENSIONS = 4;
+/** A transfer that waits has a connection, of whose body nothing is read. */
+const WAIT_MS = 10_000;
+const RETRY_AFTER_SECONDS = 5;
+
+/**
+ * As many as a quarter of the memory holds of uploads, and an eighth of downloads.
+ * @param putBytes what a put of the object store may have in memory
+ */
+export function placesFor(putBytes: number, memoryBytes = memoryOfThisProcess()): TransferPlaces {
+  const within = (bytes: number, each: number) =>
+    Math.min(PLACES_MAX, Math.max(PLACES_MIN, Math.floor(bytes / each)));
+  return {
+    upload: within(memoryBytes / 4, putBytes),
+    download: within(memoryBytes / 8, DOWNLOAD_BYTES),
+    extension: EXTENSIONS,
+  };
+}
+
+/** That of its container, if it has a bound. */
+function memoryOfThisProcess(): number {
+  const bound = process.constrainedMemory();
+  return bound > 0 ? Math.min(bound, totalmem()) : totalmem();
+}
+
+/** @param waitMs how long a transfer waits for a place */
+export function createTransfers(places: TransferPlaces, waitMs = WAIT_MS): Transfers {
+  const of = { upload: kind('upload'), download: kind('download'), extension: kind('extension') };
+
+  function kind(name: TransferKind) {
+    const slots = places[name];
+    const slotsPerOwner = Math.ceil(slots / 3);
+    // As many may wait as may be under way.
+    const bounds = { slots, slotsPerOwner, places: 2 * slots, placesPerOwner: 2 * slotsPerOwner };
+    const held = new Map<string, number>();
+    return { turns: createFairSlots(bounds), slotsPerOwner, held };
+  }
+  return {
+    async begin(name, organizationId) {
+      const { turns, slotsPerOwner, held } = of[name];
+      const place = await slotWithin(turns, organizationId, waitMs);
+      const count = held.get(organizationId) ?? 0;
+      if (place === null) {
+        const more = { retryAfterSeconds: RETRY_AFTER_SECONDS };
+        return count >= slotsPerOwner
+          ? reject('TRANSFER_LIMIT_EXCEEDED', { limit: slotsPerOwner }, more)
+          : reject('UNAVAILABLE', { part: 'transfers' }, { ...more, ...FULL });
+      }
+      held.set(organizationId, count + 1);
+      let isHeld = true;
+      return {
+        [Symbol.dispose]() {
+          if (!isHeld) return;
+          isHeld = false;
+          const left = (held.get(organizationId) ?? 0) - 1;
+          if (left > 0) held.set(organizationId, left);
+          else held.delete(organizationId);
+          place[Symbol.dispose]();
+        },
+      };
+    },
+  };
+}
+
+const FULL = { message: 'As many transfers are under way as may be; try again.' };
+
+/** Null: there was none in time. */
+async function slotWithin(turns: FairSlots, owner: string, ms: number): Promise<Disposable | null> {
+  const late = new AbortController();
+  const turn = turns.acquire(owner, late.signal);
+  if (turn === null) return null;
+  const timer = setTimeout(() => late.abort(), ms);
+  const slot = await turn;
+  clearTimeout(timer);
+  if (!late.signal.aborted) return slot;
+  slot[Symbol.dispose]();
+  return null;
+}

@@ -1,0 +1,29 @@
+/** Bytes in one piece of memory, however small the pieces are in which they come. */
+export type Growing = {
+  add(piece: Uint8Array): void;
+  bytes(): number;
+  /** All of them; valid until more are added. */
+  all(): Buffer;
+};
+
+const FIRST_BYTES = 16 * 1024;
+
+/** Each piece by itself would take some 200 bytes, also one of a byte. */
+export function createGrowing(): Growing {
+  let memory = Buffer.alloc(FIRST_BYTES);
+  let filled = 0;
+  return {
+    add(piece) {
+      const needed = filled + piece.length;
+      if (needed > memory.length) {
+        const larger = Buffer.alloc(Math.max(needed, 2 * memory.length));
+        memory.copy(larger, 0, 0, filled);
+        memory = larger;
+      }
+      memory.set(piece, filled);
+      filled = needed;
+    },
+    bytes: () => filled,
+    all: () => memory.subarray(0, filled),
+  };
+}
