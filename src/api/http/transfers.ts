@@ -32,13 +32,15 @@ const RETRY_AFTER_SECONDS = 5;
  * @param putBytes what a put of the object store may have in memory
  */
 export function placesFor(putBytes: number, memoryBytes = memoryOfThisProcess()): TransferPlaces {
-  const within = (bytes: number, each: number) =>
-    Math.min(PLACES_MAX, Math.max(PLACES_MIN, Math.floor(bytes / each)));
   return {
-    upload: within(memoryBytes / 4, putBytes),
-    download: within(memoryBytes / 8, DOWNLOAD_BYTES),
+    upload: placesIn(memoryBytes / 4, putBytes),
+    download: placesIn(memoryBytes / 8, DOWNLOAD_BYTES),
     extension: EXTENSIONS,
   };
+}
+
+function placesIn(bytes: number, each: number): number {
+  return Math.min(PLACES_MAX, Math.max(PLACES_MIN, Math.floor(bytes / each)));
 }
 
 /** That of its container, if it has a bound. */

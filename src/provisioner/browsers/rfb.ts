@@ -13,6 +13,14 @@ export type RfbDisplay = {
 /** From RFC 6143 and the community's extension for screens that change their size. */
 const VNC_AUTH = 2;
 const EXTENDED_DESKTOP_SIZE = -308;
+/** What a server says of a length is not believed: a page may have taken over its machine. */
+const NAME_BYTES_MAX = 4 * 1024;
+const TEXT_BYTES_MAX = 16 * 1024 ** 2;
+const PIECE_BYTES = 16 * 1024;
+/** Of a rectangle, of which one pixel was asked for; and of messages before the layout comes. */
+const RECTANGLE_BYTES_MAX = 64 * 1024;
+const MESSAGES_MAX = 1_000;
+const BITS_PER_PIXEL = [8, 16, 32];
 /** The reason of an update that answers this viewer's own request. */
 const REASON_OWN = 1;
 /** The area of requested updates; its pixel comes raw, since no other encoding was requested. */
@@ -64,9 +72,12 @@ export async function shakeHands(
   // Shared: a connected viewer stays connected.
   socket.write(Buffer.from([1]));
   const init = await read(24);
-  await read(init.readUInt32BE(20));
+  await read(within(NAME_BYTES_MAX, init.readUInt32BE(20), 'a name'));
   const [width, height] = [init.readUInt16BE(0), init.readUInt16BE(2)];
-  return { bytesPerPixel: init.readUInt8(4) / 8, width, height };
+  const bitsPerPixel = init.readUInt8(4);
+  if (!BITS_PER_PIXEL.includes(bitsPerPixel))
+    throw new Error(`the VNC server has pixels of ${bitsPerPixel} bits`);
+  return { bytesPerPixel: bitsPerPixel / 8, width, height };
 }
 
 async function resize(
@@ -93,9 +104,13 @@ async function layoutOf(
   signal: AbortSignal,
 ): Promise<{ screenId: number; status: number }> {
   const read = (length: number) => take(socket, length, signal);
-  for (;;) {
+  /** Piece by piece, since none is kept. */
+  async function pass(bytes: number): Promise<void> {
+    for (let left = bytes; left > 0; left -= PIECE_BYTES) await read(Math.min(left, PIECE_BYTES));
+  }
+  for (let messages = 0; messages < MESSAGES_MAX; messages += 1) {
     const type = (await read(1)).readUInt8();
-    if (type === 3) await read((await read(7)).readUInt32BE(3));
+    if (type === 3) await pass(within(TEXT_BYTES_MAX, (await read(7)).readUInt32BE(3), 'a text'));
     else if (type !== 0 && type !== 2) throw new Error(`unexpected RFB message ${type}`);
     let found: { screenId: number; status: number } | null = null;
     const rectangles = type === 0 ? (await read(3)).readUInt16BE(1) : 0;
@@ -103,7 +118,8 @@ async function layoutOf(
       const head = await read(12);
       const [reason, status] = [head.readUInt16BE(0), head.readUInt16BE(2)];
       const pixels = head.readUInt16BE(4) * head.readUInt16BE(6);
-      if (head.readInt32BE(8) !== EXTENDED_DESKTOP_SIZE) await read(pixels * bytesPerPixel);
+      if (head.readInt32BE(8) !== EXTENDED_DESKTOP_SIZE)
+        await read(within(RECTANGLE_BYTES_MAX, pixels * bytesPerPixel, 'a rectangle'));
       else {
         const screens = await read((await read(4)).readUInt8() * 16);
         if (!isOurs || reason === REASON_OWN)
@@ -112,6 +128,13 @@ async function layoutOf(
     }
     if (found !== null) return found;
   }
+  throw new Error('the VNC server does not tell its layout');
+}
+
+/** @throws Error where the server says that a part has more bytes */
+function within(bytesMax: number, bytes: number, what: string): number {
+  if (bytes > bytesMax) throw new Error(`the VNC server sends ${what} of ${bytes} bytes`);
+  return bytes;
 }
 
 function updateRequest(incremental: 0 | 1): Buffer {

@@ -24,6 +24,8 @@ export type OpenScreen = (
 ) => Promise<Screen>;
 
 const CONNECT_WITHIN_MS = 5_000;
+/** A server may tell of a new size by an update of its own. */
+const UNASKED_MAX = 4;
 /** 32 bits, little-endian; red in the lowest byte, then green and blue. */
 const SET_PIXEL_FORMAT = Buffer.alloc(20);
 SET_PIXEL_FORMAT.set([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16], 4);
@@ -55,16 +57,19 @@ export const openScreen: OpenScreen = async (address, password, signal) => {
 };
 
 function watch(socket: Socket, shown: { width: number; height: number }): Screen {
-  const reader = createUpdateReader();
+  const reader = createUpdateReader(shown);
   const came: ScreenUpdate[] = [];
   let waiting: PromiseWithResolvers<ScreenUpdate> | null = null;
   let failure: Error | null = null;
   let { width, height } = shown;
+  /** Updates that were asked for and have not been taken. */
+  let asked = 0;
 
   function settle(): void {
     if (waiting === null) return;
     const next = came.shift();
     if (next !== undefined) {
+      asked -= 1;
       if (next.size !== null) ({ width, height } = next.size);
       waiting.resolve(next);
     } else if (failure !== null) waiting.reject(failure);
@@ -81,11 +86,16 @@ function watch(socket: Socket, shown: { width: number; height: number }): Screen
   socket.on('data', (chunk: Buffer) => {
     try {
       came.push(...reader.push(chunk));
+      if (came.length > asked + UNASKED_MAX)
+        throw new Error('the screen sends updates that were not asked for');
     } catch (error) {
       end(error as Error);
     }
     settle();
+    // Nothing more is read before it is asked for: the screen's server waits.
+    if (waiting === null) socket.pause();
   });
+  socket.pause();
 
   return {
     get width() {
@@ -97,8 +107,10 @@ function watch(socket: Socket, shown: { width: number; height: number }): Screen
     update(what) {
       waiting = Promise.withResolvers();
       const { promise } = waiting;
+      asked += 1;
       if (failure === null) socket.write(updateRequest(what, width, height));
       settle();
+      if (waiting !== null) socket.resume();
       return promise;
     },
     [Symbol.dispose]: () => socket.destroy(),

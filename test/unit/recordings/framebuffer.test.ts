@@ -77,13 +77,14 @@ describe('a framebuffer', () => {
 });
 
 describe('the reader of a screen', () => {
+  const screen = { width: 64, height: 48 };
   const bell = Buffer.from([2]);
   const clipboard = Buffer.from([3, 0, 0, 0, 0, 0, 0, 2, 65, 66]);
   const sent = [update(tiles), update(coloured, head(0, 0, 30, 20, -223))];
   const stream = Buffer.concat([bell, sent[0] ?? bell, clipboard, sent[1] ?? bell, bell]);
 
   it.each([1, 7, 64, 10_000])('finds each update in pieces of %i bytes', (size) => {
-    const reader = createUpdateReader();
+    const reader = createUpdateReader({ width: 20, height: 16 });
     const found = [];
     for (let at = 0; at < stream.length; at += size)
       found.push(...reader.push(stream.subarray(at, at + size)));
@@ -98,17 +99,39 @@ describe('the reader of a screen', () => {
     ['another message', Buffer.from([9])],
     ['another encoding', update(head(0, 0, 1, 1, 7))],
     ['a text of four gigabytes', Buffer.from([3, 0, 0, 0, 255, 255, 255, 255])],
+    ['a rectangle beside the screen', update(head(1, 0, 64, 48, 0))],
+    ['one of four billion pixels', update(head(0, 0, 65_535, 65_535, 5))],
+    ['a screen of as many', update(head(0, 0, 65_535, 65_535, -223))],
+    [
+      'the screen a third time',
+      update(...Array.from({ length: 3 }, () => [...head(0, 0, 64, 48, 1), 0, 0, 0, 0])),
+    ],
+    ['bells without end', Buffer.alloc(1_001, 2)],
   ])('refuses %s', (_, bytes) => {
-    expect(() => createUpdateReader().push(bytes)).toThrow(/unexpected|unknown|too much/);
+    expect(() => createUpdateReader(screen).push(bytes)).toThrow(
+      /unexpected|unknown|too much|outside|larger than/,
+    );
   });
 
-  it('holds no more than twice the greatest screen', () => {
-    const reader = createUpdateReader();
-    reader.push(update(head(0, 0, 65_535, 65_535, 0)));
-    const piece = Buffer.alloc(8 * 1024 * 1024);
+  it('takes small messages without moving the others each time', () => {
+    const reader = createUpdateReader(screen);
+    const before = process.cpuUsage();
+    // 1 MB of empty updates: to move the rest after each takes 130 GB of copying.
+    expect(reader.push(Buffer.alloc(1024 ** 2))).toHaveLength(256 * 1024);
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
+  });
+
+  it('holds no more than the pixels of its screen and their heads', () => {
+    const reader = createUpdateReader({ width: 1920, height: 1080 });
+    // Both rectangles together have more than the bytes of the screen.
+    const whole = head(0, 0, 1920, 1080, 0);
+    reader.push(update([...whole, ...Array.from({ length: 1920 * 1080 * 4 }, () => 1)], whole));
+    const piece = Buffer.alloc(256 * 1024);
+    let pushed = 0;
     expect(() => {
-      for (let count = 0; count < 20; count += 1) reader.push(piece);
+      for (; pushed < 30; pushed += 1) reader.push(piece);
     }).toThrow('too much');
+    expect(pushed).toBeLessThan(10);
   });
 });
 
