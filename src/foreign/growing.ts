@@ -8,15 +8,18 @@ export type Growing = {
 
 const FIRST_BYTES = 16 * 1024;
 
-/** Each piece by itself would take some 200 bytes, also one of a byte. */
-export function createGrowing(): Growing {
+/**
+ * Each piece by itself would take some 200 bytes, also one of a byte.
+ * @param bytesMax what the caller adds at most
+ */
+export function createGrowing(bytesMax: number): Growing {
   let memory = Buffer.alloc(FIRST_BYTES);
   let filled = 0;
   return {
     add(piece) {
       const needed = filled + piece.length;
       if (needed > memory.length) {
-        const larger = Buffer.alloc(Math.max(needed, 2 * memory.length));
+        const larger = Buffer.alloc(Math.max(needed, Math.min(2 * memory.length, bytesMax)));
         memory.copy(larger, 0, 0, filled);
         memory = larger;
       }

@@ -78,7 +78,7 @@ async function bodyOf(
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   allowSlow(request);
   if (encoding === undefined) return { bytes: Number(length ?? 0), from: request };
-  const kept = createGrowing();
+  const kept = createGrowing(UNSIZED_BYTES_MAX);
   // The stream of a request takes the connection with it when it is destroyed.
   const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   for await (const piece of untilAborted(pieces, signal)) {

@@ -1,5 +1,5 @@
 import { constants, inflateRawSync } from 'node:zlib';
-import { dataFrame, frameHead, unmask, type FrameHead } from './websocket-frames.ts';
+import { FIRST_CONTROL, dataFrame, frameHead, unmask, type FrameHead } from './websocket-frames.ts';
 
 /**
  * Follows a client's WebSocket messages (RFC 6455) in pieces of any length and replaces some. It is
@@ -18,7 +18,6 @@ export const READ_BYTES_MAX = 16 * 1024;
 
 const CONTINUATION = 0;
 const TEXT = 1;
-const FIRST_CONTROL = 8;
 const NOTHING = Buffer.alloc(0);
 /** The end of each compressed message, which is not sent (RFC 7692, 7.2.2). */
 const DEFLATE_TAIL = Buffer.from([0, 0, 0xff, 0xff]);

@@ -10,6 +10,9 @@ export type FrameHead = {
   length: number;
 };
 
+/** Close, ping, pong, and what may be defined yet. */
+export const FIRST_CONTROL = 8;
+const CONTROL_BYTES_MAX = 125;
 const FINAL = 0x80;
 const COMPRESSED = 0x40;
 const OTHER_RESERVED = 0x30;
@@ -31,10 +34,13 @@ export function frameHead(bytes: Buffer, at: number): FrameHead | null | 'unknow
   if (bytes.length < at + headLength) return null;
   const length = lengthBytes === 0 ? short : lengthAt(bytes, at + 2, lengthBytes);
   if (!Number.isSafeInteger(length)) return 'unknown';
+  const opcode = first & 0x0f;
+  // RFC 6455, 5.5. Such a frame is held until it is whole.
+  if (opcode >= FIRST_CONTROL && length > CONTROL_BYTES_MAX) return 'unknown';
   return {
     isFinal: (first & FINAL) !== 0,
     isCompressed: (first & COMPRESSED) !== 0,
-    opcode: first & 0x0f,
+    opcode,
     mask: bytes.subarray(at + headLength - MASK_LENGTH, at + headLength),
     headLength,
     length,

@@ -145,3 +145,20 @@ test('a message without the mark is not copied', () => {
   const [passed] = createMessageRewriter(MARK, keepDownloads).take(sent);
   expect(passed?.buffer).toBe(sent.buffer);
 });
+
+test.each([9, 10, 8, 11])(
+  'a control frame (%i) that is longer than one may be is not held: the browser refuses it',
+  (opcode) => {
+    const rewriter = createMessageRewriter(MARK, keepDownloads);
+    const head = Buffer.from([0x80 | opcode, 0xff, 0, 0, 0, 2, 0, 0, 0, 0, ...MASK]);
+    const piece = Buffer.alloc(64 * 1024);
+    const sent = [head, ...Array.from({ length: 16 }, () => piece)];
+    const passed = sent.flatMap((bytes) => [...rewriter.take(bytes)]);
+    expect(Buffer.concat(passed).length).toBe(Buffer.concat(sent).length);
+  },
+);
+
+test('one that is in pieces passes at once, too', () => {
+  const fragment = frame('abc', { opcode: 9, isFinal: false });
+  expect(pass(fragment).equals(fragment)).toBe(true);
+});

@@ -30,7 +30,7 @@ async function uploadOf({ raw }: FastifyRequest): Promise<Buffer | Rejection> {
   allowSlowBody(raw);
   if (Number(raw.headers['content-length'] ?? 0) > UPLOAD_BYTES_MAX)
     return reject('PAYLOAD_TOO_LARGE');
-  const kept = createGrowing();
+  const kept = createGrowing(UPLOAD_BYTES_MAX);
   let bytes = 0;
   try {
     for await (const piece of arriving(raw)) {
