@@ -14,7 +14,7 @@ import { registerOrganization } from '#src/commands/register-organization.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import { projectionId, type Projection } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
@@ -100,7 +100,7 @@ describe('lost servers, of which one session cannot be read', () => {
     const folding = new AbortController();
     const running = [servers, sessionView, workloads].map((projection) =>
       runProjection({
-        ...{ projection: projection as Projection<unknown>, eventStore: stored, views },
+        ...{ projection, eventStore: stored, views },
         ...{ deadLetters: createMemoryDeadLetters(), signal: folding.signal },
         onDeadLetter: () => undefined,
       }),

@@ -34,7 +34,7 @@ export async function cdpReady(address: RunningBrowser['cdp'], signal: AbortSign
       if (replied && pageOpen) ready.resolve();
     } catch (error) {
       // A browser that is adopted may have been taken over by a page.
-      ready.reject(error as Error);
+      ready.reject(error);
     }
   });
   socket.on('error', (error) => ready.reject(error));
