@@ -14,7 +14,7 @@ import { registerOrganization } from '#src/commands/register-organization.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import { projectionId } from '#projections/projection.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
@@ -98,7 +98,8 @@ describe('lost servers, of which one session cannot be read', () => {
     }
     const views = createMemoryViews();
     const folding = new AbortController();
-    const running = [servers, sessionView, workloads].map((projection) =>
+    const projections: Projection<unknown>[] = [servers, sessionView, workloads];
+    const running = projections.map((projection) =>
       runProjection({
         ...{ projection, eventStore: stored, views },
         ...{ deadLetters: createMemoryDeadLetters(), signal: folding.signal },
@@ -106,7 +107,7 @@ describe('lost servers, of which one session cannot be read', () => {
       }),
     );
     const end = await stored.lastSequence();
-    for (const projection of [servers, sessionView, workloads])
+    for (const projection of projections)
       expect(await views.waitForCheckpoint(projectionId(projection), end, 60_000)).toBe(true);
     folding.abort();
     await Promise.all(running);
