@@ -166,6 +166,15 @@ describe('the revocation of a key', () => {
       expect((await client.get(`/api/sessions/${session.id}`)).body.cdp_url).toBe(url);
     const [own, foreign] = [await openBoth(session), await openBoth(read)];
     const [stays, shares] = [await openBoth(others), await openBoth(kept)];
+    const given = await leaver.client.send('POST', `/api/sessions/${session.id}/shares`, {
+      body: { mode: 'view', expires_in: '1h' },
+    });
+    const { href, hash } = new URL(given.body.url);
+    const screenOf = { vnc_url: href.replace(/^http/, 'ws').replace(/#.*$/, 'websockify') };
+    const watching = await openScreen(
+      screenOf,
+      new URLSearchParams(hash.slice(1)).get('password') ?? '',
+    );
 
     const closed = Promise.all([own, foreign].map(closing));
     const revoked = await owner.send('DELETE', `/api/keys/${leaver.keyId}`);
@@ -174,6 +183,7 @@ describe('the revocation of a key', () => {
       key_id: leaver.keyId,
     });
     expect(await closed).toEqual([4020, 4020]);
+    expect(await watching.closed).toBe(4020);
     expect(Math.max(...times)).toBeLessThan(PROMISED_MS);
     for (const url of [session.cdp_url, read.cdp_url])
       expect((await refusal(url)).body).toMatchObject({ error: 'NOT_FOUND', context: {} });

@@ -41,7 +41,7 @@ function createShare(server: ApiServer, { context, views, addresses }: Dependenc
         'Makes an address for somebody who has no API key. It is refused with 410 once it has ' +
         'expired or is revoked, and its connections are closed; it ends with the session, too. ' +
         'Its page may be embedded by pages of the organization’s allowed origins. At most 16 are ' +
-        'live at a time.',
+        'live at a time. An address ends with the API key that it was made with.',
       params: SessionPath,
       body: CreateShareBody,
       response: { 201: response('The address, shown this once', CreatedShare) },
@@ -58,7 +58,7 @@ function createShare(server: ApiServer, { context, views, addresses }: Dependenc
     },
     async handler(request, reply) {
       const { caller } = request;
-      const { organizationId, userId } = caller;
+      const { organizationId, userId, keyHash } = caller;
       const { id } = request.params;
       const { mode, expires_in: expiresIn } = request.body;
       const lifetimeMs = durationIn('expires_in', expiresIn);
@@ -81,8 +81,8 @@ function createShare(server: ApiServer, { context, views, addresses }: Dependenc
         throw new Error(`share ${shareId} was made, but there is none`);
       await untilReadable(views, handled.sequence);
       const password = addresses.vncPassword(state.workload.workloadId);
-      // Of no key: the address outlives its maker's.
-      const url = addresses.viewerUrl(state, null, password, { kind: 'share', id: shareId });
+      // Of its maker's key: what somebody gave away ends with what allowed it.
+      const url = addresses.viewerUrl(state, keyHash, password, { kind: 'share', id: shareId });
       return reply.code(201).send({ id: shareId, url, mode, expires_at: share.expiresAt });
     },
   });
