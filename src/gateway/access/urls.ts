@@ -3,8 +3,8 @@ import { EPOCH_MAX, holderOf, type Grant, type TicketKind, type Tickets } from '
 
 /**
  * A session's addresses. Each is a credential for the browser, of the caller that it is issued to:
- * `keyHash` is the SHA-256 (hex) of the caller's API key, null if it has none: the address ends with
- * the key. `grant`: it ends with the share or hand-off, too.
+ * `keyHash` is the SHA-256 (hex) of the caller's API key, null if it has none: the address ends
+ * with the key. `grant`: it ends with the share or hand-off, too.
  */
 export type Urls = {
   /** `ws://host:port/devtools/browser/<ticket>` */
