@@ -6,6 +6,13 @@ export const OBJECTS_SUBJECTS = ['obj.>'];
 /** Segments of a key: the kind, the organization's id and up to four more. */
 export const KEY_SEGMENTS_MAX = 6;
 
+/** How many bytes an organization has stored, and is storing. */
+export function accountSubject(organizationId: string): string {
+  return `obj.account.${organizationId}`;
+}
+
+export const ALL_ACCOUNTS = 'obj.account.*';
+
 /** The message that describes an object; the last one on this subject holds. */
 export function headSubject(key: string): string {
   return `obj.head.${tokens(key)}`;

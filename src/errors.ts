@@ -100,6 +100,10 @@ export const errors = {
     status: 429,
     message: 'The organization has as many profiles as it may.',
   },
+  STORAGE_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has stored as many bytes as it may.',
+  },
   STREAM_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many event streams open as it may.',

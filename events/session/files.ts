@@ -12,8 +12,9 @@ export const FileRefusal = Type.Union(
   [Type.Literal('too_large'), Type.Literal('quota'), Type.Literal('name'), Type.Literal('failed')],
   {
     description:
-      'too_large: it is larger than one file may be; quota: the session’s files together are; ' +
-      'name: it has no usable name; failed: it was cancelled or broken off, or could not be stored',
+      'too_large: it is larger than one file may be; quota: the session’s files together are, or ' +
+      'all that its organization stores; name: it has no usable name; ' +
+      'failed: it was cancelled or broken off, or could not be stored',
   },
 );
 export type FileRefusal = Static<typeof FileRefusal>;

@@ -1,6 +1,7 @@
 import { sleep } from '#src/async/sleep.ts';
 import type { Leases } from '#src/messaging/leases.ts';
-import type { ObjectStore, StoredObject } from '#src/objects/object-store.ts';
+import { PUT_LEASE_MS, type ObjectStore, type StoredObject } from '#src/objects/object-store.ts';
+import type { OwnedObjects } from '#src/objects/owned-objects.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { withLease } from './with-lease.ts';
 
@@ -39,7 +40,7 @@ export type RetentionRule = {
 };
 
 export type SweepDependencies = {
-  objects: ObjectStore;
+  objects: OwnedObjects;
   rules: readonly RetentionRule[];
   leases: Leases;
   /** Whether the objects belong to this event store. @throws AnotherEventStore */
@@ -93,14 +94,32 @@ export function startObjectSweep(
 ): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
+  const { objects, leases } = dependencies;
   const tell = (error: unknown, what: string) => log.error({ err: error }, what);
+
+  async function sweep(): Promise<void> {
+    const swept = await sweepWithLease(dependencies, signal, tell);
+    if (swept === null) return;
+    report(swept, log);
+    const accounts = await objects.recount(signal);
+    if (accounts > 0) log.warn({ accounts }, 'accounts of stored bytes were wrong');
+  }
+  /** Between two sweeps: they may fill the store, as where a process is killed again and again. */
+  async function sweepLeftovers(): Promise<void> {
+    const leftovers = await withLease(leases, LEASE, signal, () => objects.removeLeftovers());
+    if (leftovers !== null && leftovers > 0)
+      log.info({ leftovers }, 'removed what killed puts have left');
+  }
   async function work(): Promise<void> {
+    let untilSweepMs = everyMs;
     for (;;) {
-      await sleep(everyMs, signal);
+      const pauseMs = Math.min(untilSweepMs, PUT_LEASE_MS);
+      await sleep(pauseMs, signal);
       if (signal.aborted) return;
+      untilSweepMs = untilSweepMs > pauseMs ? untilSweepMs - pauseMs : everyMs;
+      const isDue = untilSweepMs === everyMs;
       try {
-        const swept = await sweepWithLease(dependencies, signal, tell);
-        if (swept !== null) report(swept, log);
+        await (isDue ? sweep() : sweepLeftovers());
       } catch (error) {
         if (!signal.aborted) tell(error, 'the sweep of objects failed; it is tried again');
       }
@@ -128,7 +147,7 @@ function report(swept: Sweep, log: Logger): void {
 
 /** One sweep; null: another process sweeps. @throws as `sweepObjects`; AnotherEventStore */
 export function sweepWithLease(
-  dependencies: SweepDependencies,
+  dependencies: Omit<SweepDependencies, 'objects'> & { objects: ObjectStore },
   signal: AbortSignal,
   onFailure: (error: unknown, what: string) => void,
   permissions: SweepPermissions = {},
@@ -144,7 +163,7 @@ export function sweepWithLease(
  * @throws ObjectStoreUnavailable; the signal's reason
  */
 export async function sweepObjects(
-  { objects, rules }: Pick<SweepDependencies, 'objects' | 'rules'>,
+  { objects, rules }: Pick<SweepDependencies, 'rules'> & { objects: ObjectStore },
   signal: AbortSignal,
   onFailure: (error: unknown, what: string) => void,
   permissions: SweepPermissions = {},

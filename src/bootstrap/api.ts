@@ -159,12 +159,13 @@ function composeByGateway(infrastructure: Infrastructure, stack: AsyncDisposable
 }
 
 function composeMetrics(infrastructure: Infrastructure): void {
-  const { config, connection, context, redis, metrics } = infrastructure;
+  const { config, connection, context, redis, metrics, objects } = infrastructure;
   registerServiceMetrics(metrics, {
     views: infrastructure.views,
     deadLetters: createJetStreamDeadLetters(connection),
     readStreamSizes: createJetStreamSizes(connection),
     readMemoryUse: createRedisMemoryUse(redis),
+    readStoreUse: () => objects.use(),
     isEventStoreConnected: () => connection.isConnected(),
     now: context.now,
     queueTimeoutMs: config.queue.timeoutMs,
@@ -199,7 +200,7 @@ function operatorParts(infrastructure: Infrastructure): OperatorParts {
 }
 
 async function composeHealth(
-  { connection, context, views, sessionEvents, log, isReceivingEvents }: Infrastructure,
+  { connection, context, views, sessionEvents, log, isReceivingEvents, objects }: Infrastructure,
   isRateLimitShared: () => boolean,
   stack: AsyncDisposableStack,
 ): Promise<HealthMonitor> {
@@ -219,6 +220,7 @@ async function composeHealth(
       isReceivingEvents,
       views,
       isRateLimitShared,
+      readStoreUse: () => objects.use(),
       hasCaughtUp: () => catchUp.isDone(),
       position: () => sessionEvents.position(),
       now: context.now,

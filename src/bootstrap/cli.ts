@@ -19,7 +19,9 @@ import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-d
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
+import { withAccounts } from '#src/objects/owned-objects.ts';
 import type { SweepDependencies } from '#src/archivist/sweep-objects.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
 
@@ -86,7 +88,12 @@ export async function openService(
     async openObjectSweep() {
       const { sweepDependencies } = await import('./objects/object-sweep.ts');
       const { openObjectStore } = await import('./objects/open-object-store.ts');
-      const objects = await openObjectStore(config.objects, connection);
+      const accounts = createJetStreamAccounts(connection);
+      const onFailure = (error: unknown, what: string) => console.error(what, error);
+      const objects = withAccounts(await openObjectStore(config.objects, connection), accounts, {
+        ...config.objects,
+        onFailure,
+      });
       return sweepDependencies({ config, connection, objects, context });
     },
     async openArchivist() {

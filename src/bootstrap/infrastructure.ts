@@ -26,8 +26,9 @@ import { createCommandContext, type CommandContext } from '#src/commands/handle-
 import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import { createStateCache } from '#src/event-store/state-cache.ts';
 import { subscribeToSessions, type SessionEvents } from '#src/event-store/session-events.ts';
-import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { MasterKeys } from '#src/master-keys.ts';
+import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
+import { withAccounts, type OwnedObjects } from '#src/objects/owned-objects.ts';
 import type { Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
@@ -59,7 +60,7 @@ export type Infrastructure = BootstrapOptions &
     context: CommandContext;
     openArchive: OpenArchive;
     /** Files, profiles, recordings, thumbnails and extensions. */
-    objects: ObjectStore;
+    objects: OwnedObjects;
     /** False while this process cannot read from the event store. */
     isReceivingEvents: () => boolean;
     /** Time since the last sign of life of this process's reader of the event store. */
@@ -124,7 +125,11 @@ export async function openInfrastructure(
     connection,
     context,
     openArchive,
-    objects: stack.use(await openObjectStore(config.objects, connection)),
+    objects: withAccounts(
+      stack.use(await openObjectStore(config.objects, connection)),
+      createJetStreamAccounts(connection),
+      { ...config.objects, now: context.now, onFailure },
+    ),
     isReceivingEvents: () => eventLog.isReceiving(),
     eventsSilenceMs: eventLog.silenceMs,
     views: monotonicViews(stored),

@@ -5,6 +5,8 @@ export type ObjectsConfig = {
   place: 'jetstream' | S3Place;
   /** Greatest size of the stream OBJECTS. */
   maxBytes: number;
+  /** What one organization may have in it; null: a third, where the store has a size. */
+  organizationMaxBytes: number | null;
   sweepEveryMs: number;
   /** How long the archive of a replaced version of a profile stays. */
   replacedKeptMs: number;
@@ -20,6 +22,10 @@ export const objectsVariables = {
   OBJECT_STORE_MAX_MB: {
     fallback: '8192',
     meaning: 'what they may take in NATS; less where NATS has no room',
+  },
+  OBJECT_STORE_ORGANIZATION_MAX_MB: {
+    fallback: '0',
+    meaning: 'what one organization may have of them; 0: a third in NATS, no bound in S3',
   },
   OBJECT_SWEEP_EVERY: {
     fallback: '1h',
@@ -43,6 +49,8 @@ export function readObjects(read: Read<Name>): ObjectsConfig {
   return {
     place,
     maxBytes: integer('OBJECT_STORE_MAX_MB', read, 64, 100_000_000) * MIB,
+    organizationMaxBytes:
+      integer('OBJECT_STORE_ORGANIZATION_MAX_MB', read, 0, 100_000_000) * MIB || null,
     sweepEveryMs: wait('OBJECT_SWEEP_EVERY', read),
     // Those in NATS are in the backup of NATS.
     replacedKeptMs: place === 'jetstream' ? 0 : replacedKeptMs,

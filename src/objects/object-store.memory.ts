@@ -5,6 +5,7 @@ import {
   OBJECT_BYTES_MAX,
   ObjectStoreFull,
   type ObjectStore,
+  type Freeing,
   type StoredObject,
 } from './object-store.ts';
 
@@ -22,9 +23,15 @@ export function createMemoryObjectStore({
   const keysUnder = (prefix: string) =>
     [...objects.keys()].filter((key) => key.startsWith(prefix)).toSorted();
 
+  function remove(key: string, { freed }: Freeing = {}): boolean {
+    const found = objects.get(key);
+    if (found !== undefined) freed?.(found.object.bytes);
+    return objects.delete(key);
+  }
+
   return {
     putBytes: OBJECT_BYTES_MAX,
-    async put(key, body, { signal } = {}) {
+    async put(key, body, { signal, freed } = {}) {
       requireKey(key);
       const pieces: Buffer[] = [];
       let bytes = 0;
@@ -36,7 +43,9 @@ export function createMemoryObjectStore({
       const data = Buffer.concat(pieces);
       const sha256 = createHash('sha256').update(data).digest('hex');
       const object = { key, bytes, sha256, storedAt: now() };
+      const former = objects.get(key);
       objects.set(key, { object, data });
+      if (former !== undefined) freed?.(former.object.bytes);
       return object;
     },
     async get(key, range, { signal } = {}) {
@@ -62,17 +71,16 @@ export function createMemoryObjectStore({
         if (found !== undefined) yield found.object;
       }
     },
-    async remove(key) {
+    async remove(key, options) {
       requireKey(key);
-      objects.delete(key);
+      remove(key, options);
     },
-    async removeAll(prefix) {
+    async removeAll(prefix, options) {
       requirePrefix(prefix);
-      return keysUnder(prefix).filter((key) => objects.delete(key)).length;
+      return keysUnder(prefix).filter((key) => remove(key, options)).length;
     },
-    async removeLeftovers() {
-      return 0;
-    },
+    use: async () => (maxBytes === Infinity ? null : { bytes: usedBytes(), maxBytes }),
+    removeLeftovers: async () => 0,
     async [Symbol.asyncDispose]() {},
   };
 }

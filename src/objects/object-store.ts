@@ -15,6 +15,15 @@ export type ByteRange = { start: number; end: number };
 
 export type ObjectOptions = { signal?: AbortSignal };
 
+/** `freed` gets the bytes of each object that was replaced or removed. */
+export type Freeing = { freed?: (bytes: number) => void };
+
+/** `bytes`: its length, where that is known before its end. */
+export type PutOptions = ObjectOptions & Freeing & { bytes?: number };
+
+/** What a whole store holds, in bytes, with what puts under way have stored. */
+export type StoreUse = { bytes: number; maxBytes: number };
+
 /**
  * Port: objects of any size, each replaced as a whole. Keys are checked by object-key.ts. Adapters:
  * jetstream/jetstream-object-store.ts, s3/s3-object-store.ts, object-store.memory.ts.
@@ -29,7 +38,7 @@ export type ObjectStore = {
    * ObjectStoreUnavailable; ObjectStoreFull; what the body throws; the signal's reason. The object
    * is then what it was before.
    */
-  put(key: string, body: AsyncIterable<Uint8Array>, options?: ObjectOptions): Promise<StoredObject>;
+  put(key: string, body: AsyncIterable<Uint8Array>, options?: PutOptions): Promise<StoredObject>;
   /**
    * Null: no such object. The body is read as it is pulled, once. A range that ends behind the
    * object's end is cut there.
@@ -49,20 +58,22 @@ export type ObjectStore = {
    */
   list(prefix: string): AsyncIterable<StoredObject>;
   /** Removes an object; it may be missing. @throws RangeError; ObjectStoreUnavailable */
-  remove(key: string): Promise<void>;
+  remove(key: string, options?: Freeing): Promise<void>;
   /**
    * Removes all objects whose keys begin with the prefix, which ends with `/`, and that were there
    * when it was called; returns how many.
    * @throws RangeError; ObjectStoreUnavailable
    */
-  removeAll(prefix: string): Promise<number>;
+  removeAll(prefix: string, options?: Freeing): Promise<number>;
   /**
-   * Removes what puts have left behind that began longer than `LEFTOVER_MS` ago and never ended;
-   * returns how many. What a put does that fails is removed by itself; this is for processes that
-   * were killed, and for failures to remove.
+   * Removes what puts have left behind that never ended, once they have ended for certain; returns
+   * how many. What a put does that fails is removed by itself; this is for processes that were
+   * killed, and for failures to remove.
    * @throws ObjectStoreUnavailable
    */
   removeLeftovers(): Promise<number>;
+  /** Null: it has no size of its own. @throws ObjectStoreUnavailable */
+  use(): Promise<StoreUse | null>;
 } & AsyncDisposable;
 
 /** The size of the largest object: what S3 copies in one request. */
@@ -70,8 +81,12 @@ export const OBJECT_BYTES_MAX = 5 * 1024 ** 3;
 
 /** A put that takes longer than this fails. */
 export const PUT_MS_MAX = 6 * 3_600_000;
-/** The age of a put after which it has ended for certain. */
+/** The age of a put after which it has ended for certain, where nothing else tells. */
 export const LEFTOVER_MS = 2 * PUT_MS_MAX;
+/** A put that stores nothing for so long fails. */
+export const PUT_SILENT_MS = 5 * 60_000;
+/** A put that has stored nothing for so long has ended for certain: its lease is over. */
+export const PUT_LEASE_MS = 2 * PUT_SILENT_MS;
 
 /** The object store does not answer, or refuses this process. */
 export class ObjectStoreUnavailable extends Unavailable {
@@ -85,6 +100,16 @@ export class ObjectStoreFull extends ObjectStoreUnavailable {
   constructor(cause?: unknown) {
     super(cause);
     this.message = 'the object store is full';
+  }
+}
+
+/** The organization has as many bytes in the store as it may; others may store more. */
+export class OrganizationStoreFull extends ObjectStoreFull {
+  readonly maxBytes: number;
+  constructor(maxBytes: number) {
+    super();
+    this.maxBytes = maxBytes;
+    this.message = `the organization has stored as much as it may: ${maxBytes} bytes`;
   }
 }
 

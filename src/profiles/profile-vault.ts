@@ -92,7 +92,7 @@ export async function openProfileVault(options: ProfileVaultOptions): Promise<Pr
       const sha256 = hash.digest('hex');
       const contents = withLiveState(await reader.end(), live);
       const key = archivesOf(owner) + sha256;
-      await objects.put(key, createReadStream(name), { signal });
+      await objects.put(key, createReadStream(name), { signal, bytes });
       return { sha256, bytes, contents };
     } finally {
       await rm(name, { force: true });

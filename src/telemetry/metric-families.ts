@@ -152,6 +152,11 @@ export const families = {
     of: ['service'],
     help: 'Events in the archive, read at most every 5 min.',
   },
+  bss_object_store_used_share: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Share of the object store’s greatest size that is used; NaN where it has none (S3).',
+  },
   bss_redis_memory_bytes: {
     kind: 'gauge',
     of: ['service'],

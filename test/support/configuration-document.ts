@@ -92,6 +92,7 @@ export const topics: readonly Topic[] = [
     units: {
       OBJECT_STORE: 'jetstream or URL',
       OBJECT_STORE_MAX_MB: 'MB',
+      OBJECT_STORE_ORGANIZATION_MAX_MB: 'MB',
       OBJECT_SWEEP_EVERY: DURATION,
       PROFILE_REPLACED_KEPT: DURATION,
       FILES_FILE_MAX: 'bytes, as 200MB',

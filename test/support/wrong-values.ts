@@ -252,6 +252,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['8G', /not a whole number/],
     ['10', /not a whole number from 64/],
   ],
+  OBJECT_STORE_ORGANIZATION_MAX_MB: [['a third', /not a whole number/]],
   BROWSER_MEMORY_MB: [
     ['2G', /not a whole number/, DOCKER],
     ['100', /not a whole number from 192/, DOCKER],

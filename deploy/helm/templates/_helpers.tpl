@@ -66,6 +66,7 @@ rediss://{{ include "bss.name" . }}-redis:6379
   "ARCHIVE_S3_REGION" $values.s3.region
   "OBJECT_STORE" $values.objects.store
   "OBJECT_STORE_MAX_MB" (printf "%v" $values.objects.maxMb)
+  "OBJECT_STORE_ORGANIZATION_MAX_MB" (printf "%v" $values.objects.organizationMaxMb)
 -}}
 {{/* bss doctor looks at what a process of its roles needs. */}}
 {{- $_ := set $env "ROLES" (ternary "provisioner" .role (eq .role "operator")) -}}

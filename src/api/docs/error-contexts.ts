@@ -63,6 +63,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   EXTENSION_LIMIT_EXCEEDED: { limit: 50 },
   WEBHOOK_LIMIT_EXCEEDED: { limit: 20 },
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
+  STORAGE_LIMIT_EXCEEDED: { max_bytes: 2_576_980_377 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   MCP_SESSION_LIMIT_EXCEEDED: { limit: 200 },
   TRANSFER_LIMIT_EXCEEDED: { limit: 34 },

@@ -7,6 +7,7 @@ import type { FileAnswer } from '#src/messaging/session-files.ts';
 import { ObjectStoreFull } from '#src/objects/object-store.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { arriving, TooSlow } from './paced-body.ts';
+import { storeFullRejection } from '../http/store-full.ts';
 import { askServer, refusalOf, tooMuch } from './session-files.ts';
 
 /** How long the session's server may take to put a file into the folder, after it has arrived. */
@@ -38,7 +39,7 @@ export async function takeUpload(
   const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
   const place = await transfers.begin('upload', session.organizationId);
   if (isRejection(place)) return place;
-  const stored = await store(objects, key, name, body, excess, session.id).finally(() =>
+  const stored = await store(objects, { key, name, bytes }, body, excess, session.id).finally(() =>
     place[Symbol.dispose](),
   );
   if (isRejection(stored)) return stored;
@@ -56,8 +57,7 @@ type Stored = { bytes: number; sha256: string };
 
 async function store(
   objects: ApiDependencies['objects'],
-  key: string,
-  name: string,
+  { key, name, bytes }: { key: string; name: string; bytes: number | null },
   body: IncomingMessage,
   excess: { reason: 'too_large' | 'quota'; max: number; of: 'bytes' },
   sessionId: string,
@@ -79,12 +79,11 @@ async function store(
     }
   }
   try {
-    return await objects.put(key, bounded());
+    return await objects.put(key, bounded(), bytes === null ? {} : { bytes });
   } catch (error) {
     if (refusal !== null) return refusal;
-    if (!(error instanceof ObjectStoreFull)) throw error;
-    const part = { part: 'object-store' };
-    return reject('UNAVAILABLE', part, { message: 'There is no room for the file.' });
+    if (error instanceof ObjectStoreFull) return storeFullRejection(error);
+    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 import { createLagMeter, lagSecondsMax } from '#projections/runner/lag.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
+import type { StoreUse } from '#src/objects/object-store.ts';
 import { untilTickOf } from '#src/async/ticks.ts';
 import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
@@ -19,6 +20,8 @@ export type HealthMonitor = {
   autoscaler(): HealthWord;
   /** degraded while each API process limits requests on its own. */
   rateLimit(): HealthWord;
+  /** degraded while the object store is nearly full: soon only profiles are stored. */
+  objectStore(): HealthWord;
   overall(): HealthWord;
   /**
    * Names of the dependencies without which this process cannot serve; empty: ready. Servers for
@@ -32,6 +35,9 @@ const COUNT_EVERY_MS = 1_000;
 /** The interval until there is a server: at a start it comes within some milliseconds. */
 const LOOK_EVERY_MS = 50;
 
+/** Beyond this share of the object store its health says so; at 0.9 it refuses most. */
+const NEARLY_FULL = 0.85;
+
 export type HealthOptions = {
   isEventStoreConnected: () => boolean;
   /** False if the event store was emptied or replaced under this process. */
@@ -40,6 +46,8 @@ export type HealthOptions = {
   isReceivingEvents: () => boolean;
   views: Views;
   isRateLimitShared: () => boolean;
+  /** Null: the object store has no greatest size. */
+  readStoreUse: () => Promise<StoreUse | null>;
   /** Whether the read model has caught up with the event store since this process started. */
   hasCaughtUp: () => boolean;
   /** Sequence of the newest session event that this process has seen. */
@@ -50,8 +58,9 @@ export type HealthOptions = {
 export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   const { isEventStoreConnected, isSameEventStore, isReceivingEvents } = options;
   const { views, isRateLimitShared, hasCaughtUp } = options;
-  const { position, now } = options;
+  const { position, now, readStoreUse } = options;
   let live: number | null = null;
+  const store = watchStore(readStoreUse);
   const lists = createLagMeter(now);
 
   async function count(): Promise<void> {
@@ -70,7 +79,7 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   let timer: NodeJS.Timeout;
   let isStopped = false;
   async function keepCounting(): Promise<void> {
-    await count();
+    await Promise.all([count(), store.look()]);
     if (isStopped) return;
     const waitMs = (live ?? 0) > 0 ? untilTickOf(COUNT_EVERY_MS) : LOOK_EVERY_MS;
     timer = setTimeout(() => void keepCounting(), waitMs).unref();
@@ -94,8 +103,9 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     database,
     autoscaler,
     rateLimit,
+    objectStore: store.word,
     overall() {
-      const words = [database(), autoscaler(), rateLimit()];
+      const words = [database(), autoscaler(), rateLimit(), store.word()];
       if (words.includes('unhealthy')) return 'unhealthy';
       return words.includes('degraded') ? 'degraded' : 'healthy';
     },
@@ -113,6 +123,22 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     [Symbol.dispose]() {
       isStopped = true;
       clearTimeout(timer);
+    },
+  };
+}
+
+/** Whether the object store is nearly full, as of the last look. */
+function watchStore(readStoreUse: HealthOptions['readStoreUse']) {
+  let isNearlyFull = false;
+  return {
+    word: (): HealthWord => (isNearlyFull ? 'degraded' : 'healthy'),
+    async look(): Promise<void> {
+      try {
+        const use = await readStoreUse();
+        isNearlyFull = use !== null && use.bytes > use.maxBytes * NEARLY_FULL;
+      } catch {
+        // NATS has the objects, too: where it is away, the database is unhealthy.
+      }
     },
   };
 }

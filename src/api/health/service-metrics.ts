@@ -9,6 +9,7 @@ import { EVENTS_STREAM } from '#events/subjects.ts';
 import { archiveLagMs } from '#src/event-store/archive-lag.ts';
 import type { ReadStreamSizes, StreamSize } from '#src/event-store/stream-sizes.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import type { StoreUse } from '#src/objects/object-store.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import { createOverdueCounter } from './overdue-sessions.ts';
 import { poolCounters } from '../schemas/sessions.ts';
@@ -21,6 +22,7 @@ export function registerServiceMetrics(
     deadLetters: Pick<DeadLetterStore, 'list'>;
     readStreamSizes: ReadStreamSizes;
     readMemoryUse: ReadMemoryUse;
+    readStoreUse: () => Promise<StoreUse | null>;
     isEventStoreConnected: () => boolean;
     now: () => number;
     queueTimeoutMs: number;
@@ -57,6 +59,10 @@ export function registerServiceMetrics(
   metrics.watch(['bss_archive_bytes', 'bss_archive_events'], async () => {
     const { bytes, events } = await parts.readArchiveSize();
     return { bss_archive_bytes: bytes, bss_archive_events: events };
+  });
+  metrics.watch(['bss_object_store_used_share'], async () => {
+    const use = await parts.readStoreUse();
+    return { bss_object_store_used_share: use && use.bytes / use.maxBytes };
   });
   metrics.watch(['bss_redis_memory_bytes', 'bss_redis_memory_max_bytes'], async () => {
     const { usedBytes, maxBytes } = await parts.readMemoryUse();

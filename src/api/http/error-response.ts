@@ -8,7 +8,9 @@ import {
   type ErrorName,
   type Rejection,
 } from '#src/errors.ts';
+import { ObjectStoreFull, OrganizationStoreFull } from '#src/objects/object-store.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { storeFullRejection } from './store-full.ts';
 import { webDriverRejection } from '../webdriver/webdriver-error.ts';
 import { invalid, validationRejection } from './validation.ts';
 
@@ -57,7 +59,7 @@ export function createErrorHandler(log: Logger) {
         { err: error, requestId: request.id, route: request.routeOptions.url },
         'unexpected error',
       );
-    else if (error instanceof Unavailable)
+    else if (error instanceof Unavailable && !(error instanceof OrganizationStoreFull))
       log.warn(
         { part: error.part, cause: String(error.cause), requestId: request.id },
         'a part of the service is unavailable',
@@ -76,6 +78,7 @@ function rejectionFor(error: FastifyError): Rejection {
         message: 'The service is being upgraded, and this process cannot read this yet; try again.',
       },
     );
+  if (error instanceof ObjectStoreFull) return storeFullRejection(error);
   if (error instanceof Unavailable)
     return reject('UNAVAILABLE', { part: error.part }, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   switch (error.code) {

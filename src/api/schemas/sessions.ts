@@ -252,6 +252,10 @@ export const Health = Type.Object(
         description: 'degraded while each API process limits requests on its own',
         examples: ['healthy'],
       }),
+      object_store: Words(healthWords, {
+        description: 'degraded while it is nearly full: at 90 % only profiles are stored',
+        examples: ['healthy'],
+      }),
     }),
   },
   { title: 'Health' },

@@ -11,16 +11,30 @@ export function decideExtension(
   command: ExtensionCommand,
   { extensions = [] }: Pick<OrganizationState, 'extensions'>,
 ): OrganizationEvent[] | Rejection {
-  const has = (id: string) => extensions.some(({ extensionId }) => extensionId === id);
   if (command.type === 'RemoveExtension') {
     const { extensionId, by } = command;
-    if (!has(extensionId)) return reject('EXTENSION_NOT_FOUND', { extension_id: extensionId });
+    if (!has(extensions, extensionId))
+      return reject('EXTENSION_NOT_FOUND', { extension_id: extensionId });
     return [{ type: 'organization.extension-removed', data: { extensionId, by } }];
   }
-  if (has(command.extension.extensionId)) return [];
-  if (extensions.length >= organizationExtensionsMax)
-    return reject('EXTENSION_LIMIT_EXCEEDED', { limit: organizationExtensionsMax });
+  const { extensionId } = command.extension;
+  if (has(extensions, extensionId)) return [];
+  const refusal = refuseExtension({ extensions }, extensionId);
+  if (refusal !== null) return refusal;
   return [{ type: 'organization.extension-uploaded', data: command.extension }];
+}
+
+/** Why an extension cannot be added; null: it can, or is there. */
+export function refuseExtension(
+  { extensions = [] }: Pick<OrganizationState, 'extensions'>,
+  extensionId: string,
+): Rejection | null {
+  if (has(extensions, extensionId) || extensions.length < organizationExtensionsMax) return null;
+  return reject('EXTENSION_LIMIT_EXCEEDED', { limit: organizationExtensionsMax });
+}
+
+function has(extensions: readonly Extension[], id: string): boolean {
+  return extensions.some(({ extensionId }) => extensionId === id);
 }
 
 export function withoutExtension(

@@ -1,7 +1,7 @@
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { untilAborted } from '../body.ts';
 import { requireKey, requirePrefix, requireRange, withinObject } from '../object-key.ts';
-import { LEFTOVER_MS, type ObjectStore, type StoredObject } from '../object-store.ts';
+import { PUT_LEASE_MS, type ObjectStore, type StoredObject } from '../object-store.ts';
 import { PUT_BYTES, putObject } from './put.ts';
 import { readChunks } from './read.ts';
 import { removeLeftovers, removeObject, removeObjects } from './remove.ts';
@@ -10,22 +10,25 @@ import { ANSWER_MS, createObjectRequests, type Head } from './requests.ts';
 /** Heads that a list asks for at once. */
 const AT_ONCE = 8;
 
+/** `leaseMs`: how long a put that stores nothing may go on. */
+type JetStreamObjectOptions = { now?: () => number; answerMs?: number; leaseMs?: number };
+
 /**
  * Keeps objects in the stream OBJECTS: the bytes as chunks of one put, and a head that names the
  * put. The connection is the caller's to close.
  */
 export function createJetStreamObjectStore(
   connection: JetStreamConnection,
-  { now = Date.now, answerMs = ANSWER_MS }: { now?: () => number; answerMs?: number } = {},
+  { now = Date.now, answerMs = ANSWER_MS, leaseMs = PUT_LEASE_MS }: JetStreamObjectOptions = {},
 ): ObjectStore {
   const requests = createObjectRequests(connection, answerMs);
   const parts = { connection, requests, now };
 
   return {
     putBytes: PUT_BYTES,
-    async put(key, body, { signal } = {}) {
+    async put(key, body, options = {}) {
       requireKey(key);
-      return putObject(parts, key, body, signal);
+      return putObject(parts, key, body, options);
     },
     async get(key, range, { signal } = {}) {
       requireKey(key);
@@ -51,15 +54,16 @@ export function createJetStreamObjectStore(
           if (head !== null) yield described(some[index] ?? '', head);
       }
     },
-    async remove(key) {
+    async remove(key, options) {
       requireKey(key);
-      await removeObject(requests, key);
+      await removeObject(requests, key, options);
     },
-    async removeAll(prefix) {
+    async removeAll(prefix, options) {
       requirePrefix(prefix);
-      return removeObjects(requests, prefix);
+      return removeObjects(requests, prefix, options);
     },
-    removeLeftovers: () => removeLeftovers(requests, now() - LEFTOVER_MS),
+    removeLeftovers: () => removeLeftovers(requests, { now, leaseMs }),
+    use: () => requests.use(),
     async [Symbol.asyncDispose]() {},
   };
 }

@@ -7,6 +7,8 @@ import {
   OBJECT_BYTES_MAX,
   ObjectStoreUnavailable,
   PUT_MS_MAX,
+  PUT_SILENT_MS,
+  type PutOptions,
   type StoredObject,
 } from '../object-store.ts';
 import { newPutId } from '../put-id.ts';
@@ -37,7 +39,7 @@ export async function putObject(
   { connection, requests, now }: PutParts,
   key: string,
   body: AsyncIterable<Uint8Array>,
-  signal?: AbortSignal,
+  { signal, freed }: PutOptions = {},
 ): Promise<StoredObject> {
   const begunAt = now();
   const put = newPutId(begunAt);
@@ -46,15 +48,26 @@ export async function putObject(
   const hash = createHash('sha256');
   let bytes = 0;
   let chunks = 0;
+  let storedAt = begunAt;
   const inFlight: Promise<unknown>[] = [];
   const forget = (id: string) =>
     requests.purge(chunksFilter(key, id)).catch((error: unknown) => {
       connection.report(error, 'chunks of an object are left for the sweep');
     });
+  /** Each chunk renews it: what has had none for `PUT_LEASE_MS` is removed by the sweep. */
+  function requireLease(): void {
+    const at = now();
+    if (at - begunAt > PUT_MS_MAX || at - storedAt > PUT_SILENT_MS)
+      throw new ObjectStoreUnavailable(
+        new Error(`a put took longer than ${PUT_MS_MAX} ms, or ${PUT_SILENT_MS} ms for a chunk`),
+      );
+    storedAt = at;
+  }
   try {
     for await (const chunk of inChunks(upTo(body, OBJECT_BYTES_MAX, signal), chunkBytes)) {
       hash.update(chunk);
       bytes += chunk.length;
+      requireLease();
       const stored = requests.store(chunkSubject(key, put, chunks), chunk);
       stored.catch(() => undefined); // it is awaited, unless another one fails before
       chunks += 1;
@@ -62,8 +75,7 @@ export async function putObject(
       if (inFlight.length >= IN_FLIGHT_MAX) await inFlight.shift();
     }
     await Promise.all(inFlight);
-    if (now() - begunAt > PUT_MS_MAX)
-      throw new ObjectStoreUnavailable(new Error(`a put took longer than ${PUT_MS_MAX} ms`));
+    requireLease();
   } catch (error) {
     // None of them arrives later.
     await Promise.allSettled(inFlight);
@@ -74,6 +86,7 @@ export async function putObject(
   const head: Head = { put, chunks, chunkBytes, bytes, sha256, storedAt: now() };
   const former = await commit(requests, key, head);
   if (former !== null && former.chunks > 0) await forget(former.put);
+  if (former !== null) freed?.(former.bytes);
   return { key, bytes, sha256, storedAt: head.storedAt };
 }
 

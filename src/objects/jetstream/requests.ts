@@ -3,7 +3,7 @@ import { headSubject, headsFilter, keyOfHead, OBJECTS_STREAM } from '#events/obj
 import { Unavailable } from '#src/errors.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { isForbidden, requestWithRetry } from '#src/event-store/jetstream/request.ts';
-import { ObjectStoreFull, ObjectStoreUnavailable } from '../object-store.ts';
+import { ObjectStoreFull, ObjectStoreUnavailable, type StoreUse } from '../object-store.ts';
 
 /** Longest time for one request with its repetitions. */
 export const ANSWER_MS = 10_000;
@@ -42,6 +42,8 @@ export function createObjectRequests(connection: JetStreamConnection, answerMs: 
     ask(() => jsm.streams.getMessage(OBJECTS_STREAM, { last_by_subj: subject }));
 
   return {
+    /** The last message on a subject, from the leader; null: there is none. */
+    last: lastOf,
     /** Stores a message. @param after the last sequence on its subject; another one is an error */
     store(subject: string, data: Uint8Array | string, after?: number): Promise<unknown> {
       const expect = after === undefined ? {} : { expect: { lastSubjectSequence: after } };
@@ -63,6 +65,20 @@ export function createObjectRequests(connection: JetStreamConnection, answerMs: 
       const found = await ask(() => jsm.direct.getMessage(OBJECTS_STREAM, query));
       // A replica that lags has it later than the leader.
       return (found ?? (await lastOf(subject)))?.data ?? null;
+    },
+    /** How long ago a chunk was stored, by the server's clock. Null: no such chunk. */
+    async ageMs(subject: string): Promise<number | null> {
+      const found = await lastOf(subject);
+      if (found === null) return null;
+      const { ts } = await ask(() => jsm.streams.info(OBJECTS_STREAM));
+      // A server that does not tell its time keeps what it has.
+      return ts === undefined ? 0 : Date.parse(ts) - found.time.getTime();
+    },
+    /** Null: the stream has no greatest size. */
+    async use(): Promise<StoreUse | null> {
+      const { config, state } = await ask(() => jsm.streams.info(OBJECTS_STREAM));
+      const { max_bytes: maxBytes } = config;
+      return maxBytes > 0 ? { bytes: state.bytes, maxBytes } : null;
     },
     /** The keys of all objects under the prefix, sorted. */
     async keysUnder(prefix: string): Promise<string[]> {

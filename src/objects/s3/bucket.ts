@@ -14,6 +14,9 @@ export const UNFINISHED = '.unfinished/';
 /** The bucket of an object store and the requests that all of it share. */
 export type ObjectBucket = ReturnType<typeof openObjectBucket>;
 
+/** What a list says of an object. */
+type Listed = { key: string; bytes: number };
+
 /** What an object's headers say. */
 type ObjectHeaders = {
   ContentLength?: number | undefined;
@@ -43,13 +46,16 @@ export function openObjectBucket(options: S3Options) {
         return null;
       }
     },
-    /** The keys under the prefix in their order, in pages of 1,000. */
-    async *pages(prefix: string): AsyncGenerator<string[], void, void> {
+    /** What is under the prefix in the order of its keys, in pages of 1,000. */
+    async *pages(prefix: string): AsyncGenerator<Listed[], void, void> {
       let next: string | undefined;
       do {
         const page = { Bucket, Prefix: root + prefix, ContinuationToken: next };
         const found = await client.send(new ListObjectsV2Command(page)).catch(raise);
-        yield (found.Contents ?? []).flatMap(({ Key }) => Key?.slice(root.length) ?? []);
+        yield (found.Contents ?? []).map(({ Key = root, Size: bytes = 0 }) => ({
+          key: Key.slice(root.length),
+          bytes,
+        }));
         next = found.NextContinuationToken;
       } while (next !== undefined);
     },

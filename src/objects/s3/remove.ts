@@ -5,16 +5,21 @@ import {
   ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
 import { isKey } from '../object-key.ts';
-import { ObjectStoreUnavailable } from '../object-store.ts';
+import { ObjectStoreUnavailable, type Freeing } from '../object-store.ts';
 import { beginOfPut } from '../put-id.ts';
 import { raise, UNFINISHED, type ObjectBucket } from './bucket.ts';
 
 /** Removes the objects under the prefix, and returns how many there were. */
-export async function removeObjects(bucket: ObjectBucket, prefix: string): Promise<number> {
+export async function removeObjects(
+  bucket: ObjectBucket,
+  prefix: string,
+  { freed }: Freeing = {},
+): Promise<number> {
   const { client, Bucket, root } = bucket;
   let removed = 0;
   for await (const page of bucket.pages(prefix)) {
-    const Objects = page.filter(isKey).map((key) => ({ Key: root + key }));
+    const found = page.filter(({ key }) => isKey(key));
+    const Objects = found.map(({ key }) => ({ Key: root + key }));
     if (Objects.length === 0) continue;
     const batch = { Bucket, Delete: { Objects, Quiet: true } };
     const { Errors = [] } = await client.send(new DeleteObjectsCommand(batch)).catch(raise);
@@ -22,6 +27,7 @@ export async function removeObjects(bucket: ObjectBucket, prefix: string): Promi
     if (refused !== undefined)
       throw new ObjectStoreUnavailable(new Error(`${refused.Code}: ${refused.Message}`));
     removed += Objects.length;
+    for (const { bytes } of found) freed?.(bytes);
   }
   return removed;
 }
@@ -35,7 +41,7 @@ export async function removeLeftovers(bucket: ObjectBucket, before: number): Pro
   };
   let removed = 0;
   for await (const page of bucket.pages(UNFINISHED))
-    for (const key of page.filter(isOld)) {
+    for (const { key } of page.filter((one) => isOld(one.key))) {
       await client.send(new DeleteObjectCommand(at(key))).catch(raise);
       removed += 1;
     }

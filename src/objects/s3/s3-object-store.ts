@@ -19,9 +19,12 @@ export function createS3ObjectStore(
   const { client, at } = bucket;
   return {
     putBytes: PUT_BYTES,
-    async put(key, source, { signal } = {}) {
+    async put(key, source, { signal, freed } = {}) {
       requireKey(key);
-      return putObject(bucket, { key, source, signal }, now());
+      const former = freed === undefined ? null : await bucket.head(key);
+      const stored = await putObject(bucket, { key, source, signal }, now());
+      if (former !== null) freed?.(former.bytes);
+      return stored;
     },
     async get(key, range, { signal } = {}) {
       requireKey(key);
@@ -44,7 +47,7 @@ export function createS3ObjectStore(
     async *list(prefix) {
       requirePrefix(prefix);
       for await (const page of bucket.pages(prefix)) {
-        const keys = page.filter(isKey);
+        const keys = page.map(({ key }) => key).filter(isKey);
         for (let from = 0; from < keys.length; from += AT_ONCE) {
           const some = await Promise.all(
             keys.slice(from, from + AT_ONCE).map((key) => bucket.head(key)),
@@ -53,13 +56,18 @@ export function createS3ObjectStore(
         }
       }
     },
-    async remove(key) {
+    async remove(key, { freed } = {}) {
       requireKey(key);
+      const former = freed === undefined ? null : await bucket.head(key);
       await client.send(new DeleteObjectCommand(at(key))).catch(raise);
+      if (former !== null) freed?.(former.bytes);
     },
-    async removeAll(prefix) {
+    async removeAll(prefix, options) {
       requirePrefix(prefix);
-      return removeObjects(bucket, prefix);
+      return removeObjects(bucket, prefix, options);
+    },
+    async use() {
+      return null;
     },
     removeLeftovers: () => removeLeftovers(bucket, now() - LEFTOVER_MS),
     async [Symbol.asyncDispose]() {

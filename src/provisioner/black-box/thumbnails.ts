@@ -37,7 +37,10 @@ export function createThumbnails(options: {
   async function put(session: SessionIdentity, picture: Buffer): Promise<void> {
     const signal = AbortSignal.timeout(STORE_WITHIN_MS);
     try {
-      await objects.put(thumbnailKey(session), bodyOf(picture), { signal });
+      await objects.put(thumbnailKey(session), bodyOf(picture), {
+        signal,
+        bytes: picture.length,
+      });
     } catch (error) {
       log.warn(
         { err: error, sessionId: session.id },

@@ -2,7 +2,7 @@ import { fileKey } from '#src/domain/session/files.ts';
 import { givenFileName } from '#src/domain/session/file-name.ts';
 import { within } from '#src/async/timeout.ts';
 import { WORKING_MS, type FileAnswer, type FileQuestion } from '#src/messaging/session-files.ts';
-import type { SessionFileStore } from './session-file-store.ts';
+import type { Coming, SessionFileStore } from './session-file-store.ts';
 
 /** Uploads that wait for their turn at one session. */
 const PLACING_MAX = 64;
@@ -12,19 +12,38 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
   /** Uploads under way, by their file's id: one that is asked for again goes on. */
   const placing = new Map<string, Promise<FileAnswer>>();
 
+  /** Uploads on their way by name; each counts until it is placed, or for a while. */
+  const coming = new Map<string, { bytes: number; until: number }>();
+
+  function comingBeside(name: string): Coming {
+    const all = { bytes: 0, files: 0 };
+    for (const [one, { bytes, until }] of coming) {
+      if (until < performance.now()) coming.delete(one);
+      else if (one !== name) {
+        // One that replaces a file counts as a whole: both are there for a while.
+        all.bytes += bytes;
+        all.files += fileStore.has(one) ? 0 : 1;
+      }
+    }
+    return all;
+  }
   async function begin({ name, bytes }: Asked<'begin'>): Promise<FileAnswer> {
-    const excess = fileStore.excess(name, bytes ?? 0);
+    const others = comingBeside(name);
+    const excess = fileStore.excess(name, bytes ?? 0, others);
     if (excess !== null) {
       await fileStore.refuse(name, 'upload', excess.reason, { bytes: bytes ?? 0 });
       return { kind: 'refused', ...excess };
     }
-    const { bytesMax, limit } = fileStore.room(name);
+    const { bytesMax, limit } = fileStore.room(name, others);
+    coming.set(name, { bytes: bytes ?? 0, until: performance.now() + COMING_MS });
     return { kind: 'begun', bytesMax, limit };
   }
 
   async function place({ name, fileId, bytes, sha256 }: Asked<'place'>): Promise<FileAnswer> {
     const { folders, objects, workloadId, identity } = fileStore;
-    const excess = fileStore.excess(name, bytes);
+    const others = comingBeside(name);
+    coming.delete(name);
+    const excess = fileStore.excess(name, bytes, others);
     if (excess !== null) {
       await fileStore.refuse(name, 'upload', excess.reason, { bytes });
       return { kind: 'refused', ...excess };
@@ -66,5 +85,7 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
   };
 }
 
+/** An upload that takes longer, or whose API was killed, holds room no more. */
+const COMING_MS = 10 * 60_000;
 const FORGET_MS = 60_000;
 type Asked<Ask> = Extract<FileQuestion, { ask: Ask }>;

@@ -3,6 +3,7 @@ import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
+import { OrganizationStoreFull } from '#src/objects/object-store.ts';
 import type { PageConsole } from './download-controls.ts';
 import { NotTaken, type Excess, type SessionFileStore } from './session-file-store.ts';
 
@@ -58,7 +59,7 @@ export function createDownloads(fileStore: SessionFileStore, cancel: (guid: stri
     cancel(guid);
     tellWhy(download, download.refused);
   }
-  function tellWhy({ writeToPage, name }: Download, excess: Excess): void {
+  function tellWhy({ writeToPage, name }: Download, excess: Told): void {
     lines += 1;
     if (lines <= LINES_MAX) writeToPage(refusalText(name, excess));
   }
@@ -111,10 +112,18 @@ function refuse(
   return fileStore.refuse(name, 'download', reason, { bytes, guid });
 }
 
+/** What a page's console says: a bound of the session, or that of its organization. */
+type Told = Omit<Excess, 'reason'> & { reason: Excess['reason'] | 'organization' };
+
+const BOUNDS = {
+  too_large: ['FILE_TOO_LARGE', 'a file of this session'],
+  quota: ['FILES_QUOTA_EXCEEDED', 'all files of this session'],
+  organization: ['STORAGE_LIMIT_EXCEEDED', 'all that its organization stores'],
+} as const;
+
 /** For a page's console: what was refused, the bound, and the code that an upload would get. */
-function refusalText(name: string, { reason, max, of }: Excess): string {
-  const code = reason === 'too_large' ? 'FILE_TOO_LARGE' : 'FILES_QUOTA_EXCEEDED';
-  const whose = reason === 'too_large' ? 'a file of this session' : 'all files of this session';
+function refusalText(name: string, { reason, max, of }: Told): string {
+  const [code, whose] = BOUNDS[reason];
   const bound = of === 'bytes' ? `${whose} may have` : 'this session may have';
   return (
     `The download of ${JSON.stringify(name)} was refused. ` +
@@ -127,7 +136,7 @@ async function land(
   fileStore: SessionFileStore,
   download: Download,
   inFolder: string,
-  tellWhy: (download: Download, excess: Excess) => void,
+  tellWhy: (download: Download, excess: Told) => void,
 ): Promise<void> {
   const { folders, objects, workloadId, identity } = fileStore;
   const { guid } = download;
@@ -147,7 +156,20 @@ async function land(
   }
   const fileId = newId('fil');
   const key = fileKey(identity, fileId);
-  const { bytes, sha256 } = await objects.put(key, file.body, { signal });
+  const stored = await objects
+    .put(key, file.body, { signal, bytes: file.bytes })
+    .catch((error: unknown) => {
+      if (error instanceof OrganizationStoreFull) return error;
+      throw error;
+    });
+  if (stored instanceof OrganizationStoreFull) {
+    const { maxBytes: max } = stored;
+    await file[Symbol.asyncDispose]();
+    await folders.remove(workloadId, name, signal);
+    tellWhy(download, { reason: 'organization', max, of: 'bytes' });
+    return fileStore.refuse(name, 'download', 'quota', { bytes: file.bytes, guid });
+  }
+  const { bytes, sha256 } = stored;
   await fileStore
     .add({ fileId, name, bytes, sha256, origin: 'download', guid })
     .catch(async (error) => {

@@ -192,7 +192,7 @@ async function store(
   const late = AbortSignal.any([signal, AbortSignal.timeout(PUT_WITHIN_MS)]);
   for (let tries = 1; ; tries += 1) {
     try {
-      const object = await objects.put(key, once(bytes), { signal: late });
+      const object = await objects.put(key, once(bytes), { signal: late, bytes: bytes.length });
       const at = { startedAt: iso(startedAt), endedAt: iso(endedAt) };
       return { number, ...at, full, bytes: object.bytes, sha256: object.sha256 };
     } catch (error) {

@@ -4,10 +4,11 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
 import {
-  LEFTOVER_MS,
   ObjectChanged,
   ObjectStoreFull,
   ObjectStoreUnavailable,
+  PUT_LEASE_MS,
+  PUT_SILENT_MS,
 } from '#src/objects/object-store.ts';
 import { newPutId } from '#src/objects/put-id.ts';
 import { freshId } from '#test/support/events.fixture.ts';
@@ -77,22 +78,34 @@ test('a stream that is full refuses, and takes again what there is room for', as
   expect(await messages()).toEqual([]);
 });
 
-test('what a killed put has left is removed once it has ended for certain', async () => {
-  const begunAt = Date.now();
+test('what a killed put has left is removed once its lease is over', async () => {
+  const begunAt = Date.now() - PUT_LEASE_MS - 60_000;
   const [abandoned, stored] = [own(), own()];
   const objects = createJetStreamObjectStore(connection);
   await objects.put(stored, zeros(MIB));
   await connection.js.publish(chunkSubject(abandoned, newPutId(begunAt), 0), 'a');
   await connection.js.publish(chunkSubject(stored, newPutId(begunAt), 0), 'a');
+  // It began long ago, and has stored a chunk just now: it may go on.
   expect(await objects.removeLeftovers()).toBe(0);
   expect(await messages(ALL_CHUNKS)).toHaveLength(6);
-  const later = createJetStreamObjectStore(connection, {
-    now: () => begunAt + LEFTOVER_MS + 60_000,
-  });
+  const later = createJetStreamObjectStore(connection, { leaseMs: 0 });
   expect(await later.removeLeftovers()).toBe(2);
   expect(await messages(ALL_CHUNKS)).toHaveLength(4);
   expect((await objects.head(stored))?.bytes).toBe(MIB);
   await objects.remove(stored);
+});
+
+test('a put that has stored nothing for too long fails, and leaves nothing', async () => {
+  let at = Date.now();
+  const objects = createJetStreamObjectStore(connection, { now: () => at });
+  const key = own();
+  async function* silent() {
+    yield* zeros(MIB);
+    at += PUT_SILENT_MS + 1;
+    yield* zeros(MIB);
+  }
+  await expect(objects.put(key, silent())).rejects.toThrow(ObjectStoreUnavailable);
+  expect([await objects.head(key), await messages(ALL_CHUNKS)]).toEqual([null, []]);
 });
 
 test('the size of the stream follows the configuration, as far as there is room', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
+import { withAccounts } from '#src/objects/owned-objects.ts';
 import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
 import {
   startNatsWithRoles,
@@ -34,7 +36,14 @@ test.each([
   await using sweeping = await connectJetStream({
     ...{ url: nats.urlOf('archivist'), ...other, ...inboxOf('archivist') },
   });
-  const [mine, theirs] = [storing, sweeping].map((of) => createJetStreamObjectStore(of));
+  const [mine, theirs] = [storing, sweeping].map((of) =>
+    withAccounts(createJetStreamObjectStore(of), createJetStreamAccounts(of), {
+      organizationMaxBytes: null,
+      onFailure: (error) => {
+        throw error;
+      },
+    }),
+  );
   const key = `${kind}/acme/one`;
   async function* body() {
     yield Buffer.alloc(300_000, 1);
@@ -48,5 +57,12 @@ test.each([
   await mine?.put(key, body());
   expect(await theirs?.removeAll(`${kind}/acme/`)).toBe(1);
   expect(await theirs?.removeLeftovers()).toBe(0);
-  expect((await maker.jsm.streams.info('OBJECTS')).state.messages).toBe(0);
+  expect(await createJetStreamAccounts(sweeping).read('acme')).toMatchObject({
+    stored: 0,
+    puts: {},
+  });
+  expect(await theirs?.recount()).toBe(0);
+  const query = { subjects_filter: '>', deleted_details: false, offset: 0 };
+  const { state } = await maker.jsm.streams.info('OBJECTS', query);
+  expect(Object.keys(state.subjects ?? {})).toEqual(['obj.account.acme']);
 });

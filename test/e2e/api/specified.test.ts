@@ -239,7 +239,12 @@ describe('GET /api/health', () => {
       service: packageJson.name,
       version: packageJson.version,
       timestamp,
-      dependencies: { database: 'healthy', autoscaler: 'healthy', rate_limit: 'healthy' },
+      dependencies: {
+        database: 'healthy',
+        autoscaler: 'healthy',
+        rate_limit: 'healthy',
+        object_store: 'healthy',
+      },
     });
     expect(Date.parse(body.timestamp)).toBeGreaterThanOrEqual(askedAt);
     expect(Date.parse(body.timestamp)).toBeLessThanOrEqual(Date.now());

@@ -21,6 +21,7 @@ function startMonitor(given: Partial<HealthOptions> & Pick<HealthOptions, 'views
     isSameEventStore: () => true,
     isReceivingEvents: () => true,
     isRateLimitShared: () => true,
+    readStoreUse: async () => null,
     hasCaughtUp: () => true,
     position: () => 0,
     now: Date.now,
@@ -135,4 +136,16 @@ test('a service is not ready until it can follow the event store', async () => {
   isReceiving = true;
   expect(health.database()).toBe('healthy');
   expect(health.missing()).not.toContain(notReceiving);
+});
+
+test('an object store that is nearly full is a degraded service, until there is room', async () => {
+  await using views = createMemoryViews();
+  let bytes = 84;
+  using health = startMonitor({ views, readStoreUse: async () => ({ bytes, maxBytes: 100 }) });
+  expect(health.objectStore()).toBe('healthy');
+  bytes = 86;
+  await eventually(() => health.objectStore() === 'degraded', 'it says that it is nearly full');
+  expect(health.overall()).not.toBe('healthy');
+  bytes = 10;
+  await eventually(() => health.objectStore() === 'healthy', 'it says that there is room');
 });

@@ -57,7 +57,7 @@ export const hooks = [
 const mcp = ['$KV.mcp.mcp_1', '$JS.API.STREAM.PURGE.KV_mcp'];
 /** The API asks, the servers answer. */
 const questions = ['ask.screenshot.srv_1', 'ask.files.srv_1'];
-const objects = ['$JS.API.STREAM.PURGE.OBJECTS'];
+const objects = ['obj.account.acme', '$JS.API.STREAM.PURGE.OBJECTS'];
 const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
 export const everybody = [
   ...ruin,

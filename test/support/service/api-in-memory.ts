@@ -42,7 +42,9 @@ import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/sim
 import { createMasterKeys } from '#src/master-keys.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
 import { createMemoryWebhookRecords } from '#src/webhooks/webhook-records.memory.ts';
+import { createMemoryAccounts } from '#src/objects/accounts/accounts.memory.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { withAccounts } from '#src/objects/owned-objects.ts';
 import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
@@ -53,7 +55,7 @@ import { openMetrics } from '#src/telemetry/metrics.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
 import { eventually } from './service.ts';
 
-const ORGANIZATION = 'acme';
+export const ORGANIZATION = 'acme';
 /** An organization that has nothing to do with the first, once it is registered. */
 const OTHER = 'umbrella';
 const CREDITS = 10_000;
@@ -91,7 +93,10 @@ const resolveForTests = async (name: string) =>
  */
 export async function startApp(
   wrapViews = (views: Views) => views,
-  changes: Partial<typeof usual> & { allowsPrivateWebhooks?: boolean } = {},
+  changes: Partial<typeof usual> & {
+    allowsPrivateWebhooks?: boolean;
+    organizationMaxBytes?: number;
+  } = {},
   wrapEventStore = (eventStore: EventStore) => eventStore,
   operatorToken: string | null = null,
 ) {
@@ -161,7 +166,11 @@ export async function startApp(
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
   const screenshots = createMemoryScreenshots();
   const questions = createMemorySessionFiles();
-  const objects = createMemoryObjectStore({ now });
+  const objects = withAccounts(createMemoryObjectStore({ now }), createMemoryAccounts(), {
+    organizationMaxBytes: changes.organizationMaxBytes ?? null,
+    now,
+    onFailure: rethrow,
+  });
   const files = createSessionFiles({
     ...{ eventStore: context.eventStore, objects, folders: browsers.folders, now, log },
     limits: { fileBytesMax: FILE_BYTES_MAX, sessionBytesMax: 2 * FILE_BYTES_MAX },
@@ -345,6 +354,7 @@ const healthy: HealthMonitor = {
   database: () => 'healthy',
   autoscaler: () => 'healthy',
   rateLimit: () => 'healthy',
+  objectStore: () => 'healthy',
   overall: () => 'healthy',
   missing: () => [],
   [Symbol.dispose]: () => undefined,

@@ -1,7 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
+import { refuseExtension } from '#src/domain/organization/extensions.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { createExtensionReader } from '#src/extensions/extension-reader.ts';
 import { extensionKey, UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
@@ -78,6 +80,7 @@ function addRoute(server: ApiServer, { context, objects, log, transfers }: Depen
         'INVALID_EXTENSION',
         'FILE_INCOMPLETE',
         'EXTENSION_LIMIT_EXCEEDED',
+        'STORAGE_LIMIT_EXCEEDED',
         'TRANSFER_LIMIT_EXCEEDED',
       ],
       cost: costs.uploadExtension,
@@ -95,24 +98,42 @@ function addRoute(server: ApiServer, { context, objects, log, transfers }: Depen
       const { zip, ...facts } = read;
       const uploadedAt = new Date(context.now()).toISOString();
       const extension = { ...facts, bytes: zip.length, uploadedAt, by: caller.userId };
+      const refusal = await refusalOf(context, organizationId, extension.extensionId);
+      if (refusal !== null) return sendRejection(reply, refusal);
       // First: an extension that the organization has is always there.
-      await objects.put(
-        extensionKey(organizationId, extension.extensionId),
-        (async function* () {
-          yield zip;
-        })(),
-      );
+      const key = extensionKey(organizationId, extension.extensionId);
+      await objects.put(key, once(zip), { bytes: zip.length });
       const added = await handleCommand<'organization'>(
         context,
         { kind: 'organization', organizationId },
         (organization) => decideOrganization({ type: 'AddExtension', extension }, organization),
         requestMetadata(request, caller),
       );
-      if (isRejection(added)) return sendRejection(reply, added);
+      if (isRejection(added)) {
+        // The last place was taken meanwhile, by another extension or by the same one.
+        if ((await refusalOf(context, organizationId, extension.extensionId)) !== null)
+          await objects.remove(key);
+        return sendRejection(reply, added);
+      }
       const stored = added.state.extensions?.find(
         ({ extensionId }) => extensionId === extension.extensionId,
       );
       return reply.code(added.isChanged ? 201 : 200).send(presentExtension(stored ?? extension));
     },
   });
+}
+
+/** From the leader: the limit is known before a byte is stored. */
+async function refusalOf(
+  { eventStore }: Dependencies['context'],
+  organizationId: string,
+  extensionId: string,
+): Promise<Rejection | null> {
+  const organization = { kind: 'organization', organizationId } as const;
+  const { state } = await loadState<'organization'>(eventStore, organization, { fromLeader: true });
+  return state && refuseExtension(state, extensionId);
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield bytes;
 }

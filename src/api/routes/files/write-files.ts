@@ -55,6 +55,7 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
         'FILE_TOO_LARGE',
         'FILES_QUOTA_EXCEEDED',
         'TRANSFER_LIMIT_EXCEEDED',
+        'STORAGE_LIMIT_EXCEEDED',
       ],
       cost: costs.writeFile,
     },

@@ -36,6 +36,7 @@ export function serviceHealth(
           database: health.database(),
           autoscaler: health.autoscaler(),
           rate_limit: health.rateLimit(),
+          object_store: health.objectStore(),
         },
       });
     },

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { filesPrefix } from '#src/domain/session/files.ts';
 import { FILE_BYTES_MAX, FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -106,6 +106,7 @@ describe('an upload', () => {
   test.each([
     ['with its length', () => bytesOf(FILE_BYTES_MAX + 1)],
     ['without', () => new Blob([bytesOf(FILE_BYTES_MAX + 1)]).stream()],
+    ['without, and by much', () => new Blob([new Uint8Array(8 * FILE_BYTES_MAX)]).stream()],
   ])('that is too large is refused, sent %s', async (_, body) => {
     const session = await newSession();
     expect(await errorOf(await put('large', body(), session))).toBe('413 FILE_TOO_LARGE');
@@ -119,6 +120,18 @@ describe('an upload', () => {
     expect(await errorOf(await put('c', 'c', session))).toBe('413 FILES_QUOTA_EXCEEDED');
     expect((await put('b', 'less', session)).status).toBe(200);
     expect((await put('c', 'c', session)).status).toBe(201);
+  });
+
+  it('beside others is refused before a byte is stored where they have the room', async () => {
+    const session = await newSession();
+    const stored = vi.spyOn(app.objects, 'put');
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const answers = await Promise.all(
+      names.map(async (name) => (await put(name, bytesOf(FILE_BYTES_MAX), session)).status),
+    );
+    expect(answers.toSorted()).toEqual([201, 201, 413, 413, 413, 413]);
+    expect(stored).toHaveBeenCalledTimes(2);
+    stored.mockRestore();
   });
 
   it('that breaks off leaves nothing', async () => {
