@@ -17,6 +17,7 @@ const core = [
   'src/domain',
   'src/async',
   'src/http',
+  'src/host',
   'src/event-store',
   'src/messaging',
   'src/objects',
@@ -39,6 +40,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
+  // What this process may have of its machine.
+  'src/host': [...common],
   // The client of buckets, for archive and objects.
   'src/s3': [...common],
   'src/telemetry': ['events', 'src/async', 'src/http', ...common],

@@ -163,7 +163,7 @@ export const variables = {
   QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
   QUEUE_MAX_PER_ORGANIZATION: {
     fallback: '',
-    meaning: 'the same for the waiting requests of one organization; empty: half of QUEUE_MAX',
+    meaning: 'the same for the waiting requests of one organization; empty: a third of QUEUE_MAX',
   },
   ...profilesVariables,
   MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
@@ -331,7 +331,7 @@ function queue(read: Read<VariableName>): Config['queue'] {
   const max = integer('QUEUE_MAX', read, 0, 1_000_000);
   const perOrganizationMax =
     read('QUEUE_MAX_PER_ORGANIZATION') === ''
-      ? Math.ceil(max / 2)
+      ? Math.ceil(max / 3)
       : integer('QUEUE_MAX_PER_ORGANIZATION', read, 0, 1_000_000);
   return {
     afterMs: duration('QUEUE_AFTER', read),

@@ -138,7 +138,7 @@ test('the gateway ends though a client of a port has sent half a header', async 
   await Promise.all(clients.map(({ closed }) => closed));
 });
 
-test('one organization leaves half of the ports to others; all used up is 429', async () => {
+test('one organization leaves ports to others; all used up is 429', async () => {
   const { site, ask, ticket } = await startWithPorts(4);
   await using _ = site;
   const s1 = site.directory.get('s1');

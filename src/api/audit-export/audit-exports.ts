@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { firstHash, firstLine, type AuditScope, type AuditSigner } from '#src/audit/head.ts';
-import { chainedLines } from '#src/audit/records.ts';
+import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
+import { chainedLines, type ChainedLines } from '#src/audit/records.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
 
@@ -15,13 +16,15 @@ export type AuditSource = {
 
 /** An export reads its records twice, and each takes some 0.03 ms a time. */
 const RECORDS_MAX = 100_000;
-/** Exports at once in this process; one of an organization. */
-const EXPORTS_MAX = 2;
-const LIMITS: Limits = { sumMs: 60_000, stallMs: 30_000, exportMs: 600_000 };
+const LIMITS: Limits = { exports: 12, sumMs: 60_000, stallMs: 30_000, exportMs: 600_000 };
+/** Exports that read at once: one whose client reads slowly only has its place meanwhile. */
+const READS = { slots: 2, slotsPerOwner: 1 };
 const RETRY_AFTER_SECONDS = 10;
 
-/** How long an export may keep its place, in ms. */
+/** How many exports there are, and how long each may keep its place, in ms. */
 type Limits = {
+  /** At once in this process, one of an organization. */
+  exports: number;
   /** The first reading; the client waits for it, and what stands before the service for 75 s. */
   sumMs: number;
   /** A client that takes nothing. */
@@ -49,12 +52,13 @@ export function createAuditExports(
   limits = LIMITS,
 ): AuditExports {
   const running = new Set<string>();
+  const turns = createFairSlots(READS);
 
   return {
     async open(readScope, organizationId, { isGzip, response }) {
       const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
       if (running.has(organizationId)) return reject('STREAM_LIMIT_EXCEEDED', { limit: 1 }, retry);
-      if (running.size >= EXPORTS_MAX)
+      if (running.size >= limits.exports)
         return reject('UNAVAILABLE', { part: 'audit-export' }, retry);
       if (response.closed) return reject('UNAVAILABLE', { part: 'audit-export' }, retry);
       running.add(organizationId);
@@ -64,10 +68,11 @@ export function createAuditExports(
       if (signer === null)
         return reject('UNAVAILABLE', { part: 'audit-key' }, { ...retry, ...NO_KEY });
       const scope: AuditScope = { ...(await readScope()), form: 'public' };
-      const summed = await sumUp(records, scope, { response, ms: limits.sumMs });
+      const read = () => inTurns(turns, organizationId, chainedLines(records, scope));
+      const summed = await sumUp(read(), scope, { response, ms: limits.sumMs });
       if ('code' in summed) return summed;
       const { line } = await firstLine(scope, summed, signer);
-      return bytesOf(line, linesOf(records, scope, summed), { isGzip, limits });
+      return bytesOf(line, linesOf(read(), scope, summed), { isGzip, limits });
     },
   };
 }
@@ -81,17 +86,35 @@ const TOO_LONG = {
   message: 'The events of the span could not be read in time: ask for a shorter one.',
 };
 
+/** The same, each batch read when it is this organization's turn. */
+async function* inTurns(
+  turns: FairSlots,
+  organizationId: string,
+  lines: AsyncGenerator<ChainedLines, void, void>,
+): AsyncGenerator<ChainedLines, void, void> {
+  try {
+    for (;;) {
+      const turn = await turns.acquire(organizationId);
+      const next = await lines.next().finally(() => turn?.[Symbol.dispose]());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await lines.return();
+  }
+}
+
 type Sum = { records: number; tip: string };
 
 /** The number of records and the last hash. */
 async function sumUp(
-  source: RawRecords,
+  lines: AsyncIterable<ChainedLines>,
   scope: AuditScope,
   { response, ms }: { response: ServerResponse; ms: number },
 ): Promise<Sum | Rejection> {
   const until = performance.now() + ms;
   let sum: Sum = { records: 0, tip: firstHash(scope) };
-  for await (const { records, tip } of chainedLines(source, scope)) {
+  for await (const { records, tip } of lines) {
     sum = { records, tip };
     if (records > RECORDS_MAX)
       return reject(
@@ -113,9 +136,9 @@ async function sumUp(
 }
 
 /** @throws Error where the records are not those that were signed: the client gets no end */
-async function* linesOf(source: RawRecords, scope: AuditScope, signed: Sum) {
+async function* linesOf(lines: AsyncIterable<ChainedLines>, scope: AuditScope, signed: Sum) {
   let sent: Sum = { records: 0, tip: firstHash(scope) };
-  for await (const { text, ...sum } of chainedLines(source, scope)) {
+  for await (const { text, ...sum } of lines) {
     if (text !== '') yield text;
     sent = sum;
   }

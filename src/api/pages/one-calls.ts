@@ -1,15 +1,17 @@
-import { reject, type Rejection } from '#src/errors.ts';
+import { createShares, type NoShare } from '#src/async/shares.ts';
 import { within } from '#src/async/timeout.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+import { fitting, readProcessLimits, type ProcessLimits } from '#src/host/process-limits.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
 /**
  * The calls of this process that are under way, with what bounds them: each may have a picture of
- * 16 MiB in memory, and the browser's message with it: 40 MB, and all of them 1 GB.
+ * 16 MiB in memory, and the browser's message with it: 40 MB. Half of the memory that the process
+ * may have is for them, and an eighth for answers that clients still read.
  */
-
-/** Calls at once, of an organization and of all; the answers that clients still read count. */
-export const CALLS_PER_ORGANIZATION_MAX = 16;
-const CALLS_MAX = 24;
+const CALL_BYTES = 40 * 1024 ** 2;
+const CALLS = { eachBytes: 2 * CALL_BYTES, least: 3, most: 48 };
+const ANSWERS_SHARE = 1 / 8;
 /** Calls get this long to end by themselves when the process stops. */
 const DRAIN_MS = 2_000;
 /** After that they are ended, and their sessions are stopped. */
@@ -19,6 +21,8 @@ const STOP_MS = 5_000;
 export type Place = {
   /** Aborts with ServiceStopping when the process stops. */
   stopping: AbortSignal;
+  /** The call has its answer of so many bytes: another call may have the place while it is read. */
+  answered(bytes: number): void;
 } & Disposable;
 
 /** The process stops. */
@@ -37,49 +41,58 @@ export type OneCalls = {
   [Symbol.asyncDispose](): Promise<void>;
 };
 
+export type OneCallBounds = {
+  /** Calls at once. */
+  calls: number;
+  /** Answers that clients read, in bytes; one that finds no room there keeps its place. */
+  answerBytes: number;
+};
+
+/** What a process with so much memory can make; an organization has a third at most. */
+export function oneCallBounds({ memoryBytes }: Pick<ProcessLimits, 'memoryBytes'>): OneCallBounds {
+  const calls = fitting(memoryBytes, CALLS);
+  // Where no limit is known, as many as that many calls may have.
+  const known = memoryBytes === Infinity ? calls * CALLS.eachBytes : memoryBytes;
+  return { calls, answerBytes: Math.floor(known * ANSWERS_SHARE) };
+}
+
 export function createOneCalls({
   log,
-  max = CALLS_MAX,
+  bounds = oneCallBounds(readProcessLimits()),
   drainMs = DRAIN_MS,
 }: {
   log: Pick<Logger, 'warn'>;
-  max?: number;
+  bounds?: OneCallBounds;
   drainMs?: number;
 }): OneCalls {
-  const open = new Map<object, string>();
+  const places = createShares(bounds.calls);
+  const answers = createShares(bounds.answerBytes);
+  const open = new Set<object>();
   const stopping = new AbortController();
   let isClosing = false;
   let whenIdle: (() => void) | null = null;
 
-  function countOf(organizationId: string): number {
-    return [...open.values()].filter((one) => one === organizationId).length;
-  }
   async function idle(): Promise<void> {
     if (open.size > 0) await new Promise<void>((resolve) => (whenIdle = resolve));
   }
   return {
     begin(organizationId) {
       if (isClosing) return stoppingRejection();
-      if (countOf(organizationId) >= CALLS_PER_ORGANIZATION_MAX)
-        return reject(
-          'ONE_CALL_LIMIT_EXCEEDED',
-          { limit: CALLS_PER_ORGANIZATION_MAX },
-          { retryAfterSeconds: 1 },
-        );
-      if (open.size >= max)
-        return reject(
-          'UNAVAILABLE',
-          { part: 'one-calls' },
-          {
-            retryAfterSeconds: 1,
-            message: 'This process makes as many calls as it can; try again.',
-          },
-        );
-      const place = {};
-      open.set(place, organizationId);
+      const taken = places.take(organizationId);
+      if ('refused' in taken) return fullRejection(taken);
+      const held = new DisposableStack();
+      const place = held.use(taken);
+      open.add(place);
       return {
         stopping: stopping.signal,
+        answered(bytes) {
+          const room = answers.take(organizationId, bytes);
+          if ('refused' in room) return;
+          held.use(room);
+          place[Symbol.dispose]();
+        },
         [Symbol.dispose]() {
+          held.dispose();
           open.delete(place);
           if (open.size === 0) whenIdle?.();
         },
@@ -97,6 +110,13 @@ export function createOneCalls({
       await within(STOP_MS, idle(), () => undefined);
     },
   };
+}
+
+function fullRejection({ refused, limit }: NoShare): Rejection {
+  const retry = { retryAfterSeconds: 1 };
+  if (refused === 'owner') return reject('ONE_CALL_LIMIT_EXCEEDED', { limit }, retry);
+  const message = 'This process makes as many calls as it can; try again.';
+  return reject('UNAVAILABLE', { part: 'one-calls' }, { ...retry, message });
 }
 
 /** The process stops; another one, or its successor, answers the next request. */

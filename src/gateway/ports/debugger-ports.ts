@@ -44,8 +44,8 @@ export function createDebuggerPorts(
   const table = createPortTable({ ports, bind }, (text, port) =>
     handlersFor(text, addressOf(port)),
   );
-  /** One organization leaves half of the ports to the others. */
-  const perOrganization = Math.ceil(ports.length / 2);
+  /** One organization leaves two thirds of the ports to the others. */
+  const perOrganization = Math.ceil(ports.length / 3);
 
   /** Closes ports whose end this process missed. */
   async function closeWorthless(isWorth: IsWorth): Promise<void> {

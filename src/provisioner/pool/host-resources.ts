@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { groupsOf, isLimit, readText, type Group } from '#src/host/control-groups.ts';
 
 /** The free resources of this host, as far as the kernel reports them. */
 export type Host = {
@@ -28,7 +27,7 @@ type Place = { scope: HostScope; root?: string };
  */
 export function readHost({ scope, root = '/' }: Place): Host {
   const groups = scope === 'group' ? groupsOf(root) : [];
-  const memory = groups.filter(({ controls }) => controls !== 'cpu');
+  const memory = groups.filter(({ controls }) => controls === 'all' || controls === 'memory');
   const free = memory.map((group) => freeOfGroup(root, group));
   const available = availableBytes(readText(root, 'proc/meminfo'));
   const known = [available, ...free].filter((bytes) => bytes !== null);
@@ -45,33 +44,9 @@ export function readHost({ scope, root = '/' }: Place): Host {
 export function coresOf({ scope, root = '/' }: Place): number {
   const cores = availableParallelism();
   if (scope === 'machine') return cores;
-  const groups = groupsOf(root).filter(({ controls }) => controls !== 'memory');
+  const groups = groupsOf(root).filter(({ controls }) => controls === 'all' || controls === 'cpu');
   const quotas = groups.map((group) => quotaOf(root, group));
   return Math.max(1, Math.ceil(Math.min(cores, ...quotas.filter((quota) => quota !== null))));
-}
-
-/** A control group. A group of version 2 controls everything, one of version 1 one resource. */
-type Group = { folder: string; controls: 'all' | 'memory' | 'cpu' };
-
-/** This process's groups and their parents, the nearest first. */
-function groupsOf(root: string): Group[] {
-  const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
-  return lines.flatMap((line) => {
-    const [, number, controllers = '', path = ''] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
-    const names = controllers.split(',');
-    if (number === '0') return upwards('sys/fs/cgroup', path, 'all');
-    if (names.includes('memory')) return upwards('sys/fs/cgroup/memory', path, 'memory');
-    return names.includes('cpu') ? upwards('sys/fs/cgroup/cpu', path, 'cpu') : [];
-  });
-}
-
-/** In a container the own group is mounted at the top, so paths below it may not exist. */
-function upwards(mount: string, path: string, controls: Group['controls']): Group[] {
-  const names = path.split('/').filter((name) => name !== '' && name !== '..');
-  return Array.from({ length: names.length + 1 }, (_, above) => ({
-    folder: join(mount, ...names.slice(0, names.length - above)),
-    controls,
-  }));
 }
 
 /** Memory that a group may still allocate; its inactive file cache counts as free. */
@@ -87,11 +62,6 @@ function freeOfGroup(root: string, { folder, controls }: Group): number | null {
   const stat = readText(root, folder, 'memory.stat');
   const cache = new RegExp(`^${cacheName} (\\d+)$`, 'm').exec(stat ?? '')?.[1];
   return Number(limit) - (Number(usage) - Number(cache ?? 0));
-}
-
-/** `max`, and in version 1 the largest number less a page, mean no limit. */
-function isLimit(text: string): boolean {
-  return /^\d+$/.test(text) && Number(text) < 2 ** 62;
 }
 
 /** Cores; null where the group has no quota. */
@@ -114,12 +84,4 @@ function availableBytes(meminfo: string | null): number | null {
 function someShare(pressure: string | null): number | null {
   const percent = /^some .*avg60=([\d.]+)/m.exec(pressure ?? '')?.[1];
   return percent === undefined ? null : Math.min(1, Number(percent) / 100);
-}
-
-function readText(root: string, ...path: string[]): string | null {
-  try {
-    return readFileSync(join(root, ...path), 'utf8').trim();
-  } catch {
-    return null;
-  }
 }

@@ -194,6 +194,7 @@ async function answerCall(
     return sendRejection(reply, { ...rejection, context });
   }
   void reply.headers({ ...headersOf(result), 'server-timing': timing }).type(type);
+  held.answered(bytes.length);
   await sendBytes(reply, bytes);
   return reply;
 }

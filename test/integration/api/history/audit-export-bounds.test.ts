@@ -67,7 +67,7 @@ function serve() {
 }
 
 const audit = { records: { read: () => log.records.read() }, findSigner: async () => signer };
-const limits = { sumMs: 60_000, stallMs: 30_000, exportMs: 60_000 };
+const limits = { exports: 12, sumMs: 60_000, stallMs: 30_000, exportMs: 60_000 };
 
 beforeEach(async () => {
   exports = createAuditExports({ audit }, limits);
@@ -103,7 +103,8 @@ it('reads no farther than its client, who gets all in the end', async () => {
   expect(log.read).toBe(2 * RECORDS);
 });
 
-it('is one of an organization, and two of a process; a client that leaves makes room', async () => {
+it('is one of an organization, and some of a process; a client that leaves makes room', async () => {
+  exports = createAuditExports({ audit }, { ...limits, exports: 2 });
   const first = await ask('/acme');
   expect((await ask('/acme')).statusCode).toBe(429);
   const second = await ask('/umbrella');
@@ -117,6 +118,24 @@ it('is one of an organization, and two of a process; a client that leaves makes 
     return isOpen;
   }, 'there is room');
   second.destroy();
+});
+
+it('is not kept from others by clients that read nothing', async () => {
+  log = longLog(4 * BATCH, (sequence) => ({ ...stored, sequence }));
+  const slow = [];
+  for (const path of ['/a', '/b', '/c']) slow.push(await ask(path));
+  expect(slow.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+  const bytes = await buffer(await ask('/acme'));
+  expect(bytes.toString().trimEnd().split('\n')).toHaveLength(4 * BATCH + 1);
+  for (const one of slow) one.destroy();
+});
+
+it('reads in turns: those that many organizations open at once are all made', async () => {
+  log = longLog(BATCH, (sequence) => ({ ...stored, sequence }));
+  const paths = Array.from({ length: 6 }, (_, at) => `/org_${at}`);
+  const answers = await Promise.all(paths.map(async (path) => buffer(await ask(path))));
+  for (const bytes of answers)
+    expect(bytes.toString().trimEnd().split('\n')).toHaveLength(BATCH + 1);
 });
 
 it.each([{ stallMs: 100 }, { exportMs: 100 }])(

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { createOneCalls, type Place } from '#src/api/pages/one-calls.ts';
+import { createOneCalls, oneCallBounds, type Place } from '#src/api/pages/one-calls.ts';
 import { sendBytes } from '#src/api/pages/send-bytes.ts';
 import { isRejection } from '#src/errors.ts';
 
@@ -15,24 +15,41 @@ function begin(calls: ReturnType<typeof createOneCalls>, organizationId: string)
 }
 
 describe('calls at once', () => {
-  it('are sixteen of an organization, and of all as many as the process makes', () => {
-    const calls = createOneCalls({ log, max: 18 });
-    const places = Array.from({ length: 16 }, () => begin(calls, 'acme'));
+  const bounds = { calls: 24, answerBytes: 300 };
+
+  it('are a third of an organization, and of all as many as the process makes', () => {
+    const calls = createOneCalls({ log, bounds });
+    const places = Array.from({ length: 8 }, () => begin(calls, 'acme'));
     expect(calls.begin('acme')).toMatchObject({
       code: 'ONE_CALL_LIMIT_EXCEEDED',
-      context: { limit: 16 },
+      context: { limit: 8 },
     });
-    begin(calls, 'other');
-    begin(calls, 'third');
-    expect(calls.begin('other')).toMatchObject({ code: 'UNAVAILABLE' });
+    for (let at = 0; at < 16; at += 1) begin(calls, `org_${at % 2}`);
+    expect(calls.begin('another')).toMatchObject({ code: 'UNAVAILABLE' });
     places[0]?.[Symbol.dispose]();
-    expect(isRejection(calls.begin('acme'))).toBe(false);
+    // Four want some now: it is for the one that had none.
+    expect(calls.begin('acme')).toMatchObject({ code: 'ONE_CALL_LIMIT_EXCEEDED' });
+    begin(calls, 'another');
   });
 
-  it('are 24 of all organizations, without another bound', () => {
-    const calls = createOneCalls({ log });
-    for (let at = 0; at < 24; at += 1) begin(calls, `org_${at % 3}`);
-    expect(calls.begin('org_3')).toMatchObject({ code: 'UNAVAILABLE' });
+  it('are made while the answers of others are read, as long as those have room', () => {
+    const calls = createOneCalls({ log, bounds });
+    const read = Array.from({ length: 8 }, () => begin(calls, 'acme'));
+    for (const place of read) place.answered(30);
+    // Three have a third of the room for answers; five keep their places.
+    const more = Array.from({ length: 3 }, () => begin(calls, 'acme'));
+    expect(calls.begin('acme')).toMatchObject({ code: 'ONE_CALL_LIMIT_EXCEEDED' });
+    for (const place of [...read, ...more]) place[Symbol.dispose]();
+    for (let at = 0; at < 8; at += 1) begin(calls, 'acme');
+    expect(calls.begin('acme')).toMatchObject({ code: 'ONE_CALL_LIMIT_EXCEEDED' });
+  });
+
+  it('are as many as the memory of the process has room for', () => {
+    const GIB = 1024 ** 3;
+    expect(oneCallBounds({ memoryBytes: 2 * GIB })).toEqual({ calls: 25, answerBytes: GIB / 4 });
+    expect(oneCallBounds({ memoryBytes: GIB / 8 }).calls).toBe(3);
+    expect(oneCallBounds({ memoryBytes: 64 * GIB }).calls).toBe(48);
+    expect(oneCallBounds({ memoryBytes: Infinity })).toMatchObject({ calls: 48 });
   });
 
   it('may end by themselves when the process stops, and are ended after that', async () => {
