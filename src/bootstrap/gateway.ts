@@ -1,5 +1,7 @@
 import { createAllowedOrigins } from '#src/gateway/access/allowed-origins.ts';
 import { ensureCertificate, keepRenewing } from '#src/gateway/certificate.ts';
+import { bidiLimits } from '#src/gateway/bidi/bidi-processes.ts';
+import { readProcessLimits } from '#src/host/process-limits.ts';
 import { gatewayMetrics, watchGateway } from '#src/gateway/metrics.ts';
 import { startGateway } from '#src/gateway/gateway.ts';
 import {
@@ -33,6 +35,8 @@ export async function composeGateway(infrastructure: Infrastructure) {
     tickets: createTickets(masterKeys.current.bytes),
     sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
+    // Beside other roles it leaves them what they need.
+    limits: bidiLimits(readProcessLimits(), config.roles.length === 1 ? 1 / 2 : 1 / 4),
     debuggerPorts: config.gateway.debuggerPorts,
     allowedOrigins: createAllowedOrigins(context.eventStore),
     onAccess: createAccessRecorder(context, log),

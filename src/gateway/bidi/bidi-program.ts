@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Socket } from 'node:net';
 import { BidiMapper } from 'chromium-bidi';
@@ -8,8 +9,8 @@ import { parseCommand } from './bidi-commands.ts';
 
 /**
  * A program of its own for one client: WebDriver BiDi on descriptor 4, the browser's DevTools on
- * descriptor 3. It has no secret of the service, and ends with either of the two. It writes a dot
- * every few seconds, by which the gateway knows that it runs.
+ * descriptor 3. It has no secret of the service, and ends with either of the two. It says how much
+ * memory it has every few seconds, by which the gateway knows that it runs.
  */
 
 const BEAT_MS = 2_000;
@@ -42,8 +43,19 @@ function send(socket: WebSocket, message: string): void {
 
 /** Messages that come and wait are outside the heap and its limit. */
 function beat(): void {
-  if (process.memoryUsage.rss() > memoryBytes) end();
-  process.stdout.write('.');
+  const all = process.memoryUsage.rss();
+  if (all > memoryBytes) end();
+  process.stdout.write(`${Math.round(all * ownShare())}\n`);
+}
+
+/** Of its memory, what it does not share with the gateway's other processes: not the program. */
+function ownShare(): number {
+  try {
+    const [, resident, shared] = readFileSync('/proc/self/statm', 'utf8').split(' ').map(Number);
+    return 1 - Number(shared) / Number(resident) || 1;
+  } catch {
+    return 1;
+  }
 }
 
 /** The browser's DevTools socket, by its path. */

@@ -1,6 +1,6 @@
 import type { ConnectionLimits } from './connections.ts';
 import type { RequestLimits } from '../access/request-counter.ts';
-import type { BidiLimits } from '../bidi/bidi-processes.ts';
+import { bidiLimits, type BidiLimits } from '../bidi/bidi-processes.ts';
 import type { VncLimits } from '../vnc/vnc.ts';
 
 /** All limits of the gateway. */
@@ -42,11 +42,9 @@ export const defaultLimits: GatewayLimits = {
   bufferedBytesMax: 4 * 1024 * 1024, // one raw frame of 1280 × 800
   messageBytesMax: 1024 * 1024, // a pasted text; keys and clicks take a few bytes
   pingEveryMs: 20_000,
-  bidi: 200, // some 16 GB; 100 GB if each had as much as it may
-  bidiPerOrganization: 100,
   bidiStartMs: 20_000, // 0.5 s, and ten times as long on a busy machine
   bidiSilentMs: 30_000, // it says that it runs every 2 s
-  bidiMemoryBytes: 512 * 1024 * 1024, // a heap of 192 MB, and messages that come and wait
+  ...bidiLimits({ memoryBytes: Infinity, pids: Infinity }, 1), // bootstrap knows the process's
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,
   bodySilentMs: 30_000,

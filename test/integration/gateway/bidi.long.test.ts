@@ -119,7 +119,9 @@ test('an answer of 16 MiB reaches a client that reads', async () => {
 
 test('a client that asks for much and does not read is closed, and its process ends', async () => {
   // Neither its memory nor its heap ends the process: 112 MiB wait in buffers outside the heap.
-  await using roomy = await startTestGateway({ limits: { bidiMemoryBytes: 4_096 * MIB } });
+  await using roomy = await startTestGateway({
+    limits: { bidiMemoryBytes: 4_096 * MIB, bidiTotalBytes: Infinity },
+  });
   serve(roomy);
   const client = await openSocket(roomy.bidiUrl('s1'));
   const context = await openPage(client);
@@ -156,8 +158,17 @@ test('a frozen process is killed, and its client’s connection closed', async (
   expect(fast.logged.join()).toContain('a frozen BiDi process was killed');
 });
 
+test('processes that have too much memory together lose the largest one', async () => {
+  await using small = await startTestGateway({ limits: { bidiTotalBytes: 1 * MIB } });
+  serve(small);
+  const client = await openSocket(small.bidiUrl('s1'));
+  await client.closed;
+  await until(() => small.gateway.bidiPids().length === 0, 'the process ended');
+  expect(small.logged.join()).toContain('all together have too much memory');
+});
+
 test('an organization has only so many processes, and gets one back', async () => {
-  await using small = await startTestGateway({ limits: { bidiPerOrganization: 1 } });
+  await using small = await startTestGateway({ limits: { bidi: 3 } });
   serve(small);
   const first = await openSocket(small.bidiUrl('s1'));
   expect(await refusal(small.bidiUrl('s1'))).toMatchObject({
