@@ -55,6 +55,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     recordings: { objects: infrastructure.objects, maxBytes: config.recordings.maxBytes },
     profileVault: await openVault(infrastructure),
     profileVersions: config.profiles.versions,
+    storedBytesMax: STORED_PROFILES_MAX * config.profiles.bytesMax,
     shutdownWithinMs: config.shutdownWithinMs,
     onShutdown: (config.browsers.docker ?? config.browsers.kubernetes)?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
@@ -133,6 +134,9 @@ async function whileAlive<Result>(
   const beating = setInterval(beat, LEASE_MS / 3);
   return work.finally(() => clearInterval(beating));
 }
+
+/** A profile that is twice as large as one that is saved is no use to its session. */
+const STORED_PROFILES_MAX = 2;
 
 /**
  * Memory of a browser that was just launched, with room for a page. What browsers use beyond that

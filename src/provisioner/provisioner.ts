@@ -27,6 +27,7 @@ import {
   handleSessionEvent,
   setClosed,
 } from './pool/terminate.ts';
+import { watchStorage } from './pool/watch-storage.ts';
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
 import { replaceOutdated } from './pool/rollover.ts';
@@ -68,6 +69,8 @@ export type ProvisionerDependencies = {
   /** Where the archives of profiles are, and how many versions of each are kept. */
   profileVault: ProfileVault;
   profileVersions: number;
+  /** What a browser may store on its server; by default it is not looked at. */
+  storedBytesMax?: number;
   limits: PoolLimits;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
@@ -159,6 +162,7 @@ export async function startProvisioner(
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
+  subscriptions.use(watchStorage(pool, dependencies.storedBytesMax ?? Infinity));
   subscriptions.defer(keepPool(dependencies, pool, report));
   const onLost = () => rejoin(dependencies, pool, report, signal).then(reconciler.soon);
   const onDrained = async () => void (await report({ type: 'ReportDrained' }));

@@ -73,8 +73,11 @@ export type RunningBrowser = {
 /** The end of a browser without a `stop`. */
 export type BrowserExit = {
   workloadId: string;
-  /** `browser_closed`: by its user, with CDP's Browser.close or the browser's menu. */
-  reason: 'browser_closed' | 'browser_crashed' | 'out_of_memory';
+  /**
+   * `browser_closed`: by its user, with CDP's Browser.close or the browser's menu.
+   * `storage_exceeded`: it stored more than it may; no adapter tells that.
+   */
+  reason: 'browser_closed' | 'browser_crashed' | 'out_of_memory' | 'storage_exceeded';
   exitCode: number | null;
   /** The signal that ended its process, as `SIGKILL`, if the adapter saw it. */
   signal?: string;
@@ -216,6 +219,12 @@ export type Browsers = {
    * @throws Error if that cannot be read
    */
   memoryUsed?(workloadId: string): Promise<number | null>;
+  /**
+   * Bytes that a browser stores on the server's disk, downloads aside; null: it is not known here, or
+   * the system bounds it. Absent where the system bounds it for all.
+   * @throws Error if that cannot be read
+   */
+  storedBytes?(workloadId: string): Promise<number | null>;
   /**
    * Calls the listener for each browser of this process that ends without `stop`, at most once per
    * workload.

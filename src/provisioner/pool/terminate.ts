@@ -1,5 +1,6 @@
 import type { BlackBox } from '#events/session/black-box.ts';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
+import type { FailureReason } from '#events/session.ts';
 import type { TerminationReason } from '#events/workload.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
@@ -132,6 +133,8 @@ const TERMINATIONS = {
   browser_closed: 'closed',
   browser_crashed: 'crashed',
   out_of_memory: 'out_of_memory',
+  // The events know no word of its own; the detail has it.
+  storage_exceeded: 'out_of_memory',
 } as const;
 
 /**
@@ -153,6 +156,8 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   const fields = { ...exit, detail, session };
   if (reason === 'browser_closed') pool.log.info(fields, 'browser closed by its user');
   else pool.log.warn(fields, 'browser ended unexpectedly');
+  // It runs until here, and stores on.
+  if (reason === 'storage_exceeded') await stopBrowser(pool, pooled);
   // Before its end: an ended session does not change any more.
   await closeEgress(pool, pooled);
   if (session !== null) await pool.endFiles?.(exit.workloadId);
@@ -180,6 +185,10 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   return true;
 }
 
+function failureOf(reason: Exclude<BrowserExit['reason'], 'browser_closed'>): FailureReason {
+  return reason === 'storage_exceeded' ? 'out_of_memory' : reason;
+}
+
 function sessionCommandFor(
   { reason, detail, exitCode, endedAt }: BrowserExit,
   serverId: string,
@@ -187,7 +196,7 @@ function sessionCommandFor(
 ): Extract<SessionCommand, { type: 'ReportBrowserClosed' | 'FailSession' }> {
   return reason === 'browser_closed'
     ? { type: 'ReportBrowserClosed', closedAt: endedAt, now }
-    : { type: 'FailSession', reason, detail, exitCode, serverId, now };
+    : { type: 'FailSession', reason: failureOf(reason), detail, exitCode, serverId, now };
 }
 
 /**

@@ -55,6 +55,13 @@ describe('a real browser', () => {
     expect(builtAt).toBeLessThanOrEqual(Date.now());
   });
 
+  test('tells what it stores: its profile, of some hundred KiB at first', async () => {
+    const bytes = (await opened.browsers.storedBytes?.(browser.workloadId)) ?? 0;
+    expect(bytes).toBeGreaterThan(20_000);
+    expect(bytes).toBeLessThan(64 * 1024 ** 2);
+    expect(await opened.browsers.storedBytes?.('wl_none')).toBeNull();
+  });
+
   test('is adequately sandboxed', async () => {
     using cdp = await openCdp(browser.cdp);
     const session = await attachPage(cdp);

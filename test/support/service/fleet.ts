@@ -65,6 +65,8 @@ export type FleetServer = {
 } & AsyncDisposable;
 
 export type ServerOptions = {
+  /** What a browser may store on the server; absent: any number of bytes. */
+  storedBytesMax?: number;
   id?: string;
   limits?: Partial<PoolLimits>;
   /** The host of an earlier provisioner: its browsers can be adopted. */
@@ -150,6 +152,7 @@ export async function openFleet({
       ...(await memoryVault(stack)),
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
+      ...(options.storedBytesMax !== undefined && { storedBytesMax: options.storedBytesMax }),
       ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
       ...(options.recordings !== undefined && { recordings: options.recordings }),
       ...(options.openEgress !== undefined && { openEgress: options.openEgress }),
@@ -232,6 +235,13 @@ export async function openFleet({
       for await (const event of context.eventStore.history<'server'>({ kind: 'server', id }))
         if (event.type === type) found.push(event as Extract<RecordedOf<'server'>, { type: Type }>);
       return found;
+    },
+    /** What the event of a session's failure says beside its reason. */
+    async detailOf(id: string) {
+      const session = { kind: 'session', ...identityOf(id) } as const;
+      for await (const event of context.eventStore.history<'session'>(session))
+        if (event.type === 'session.failed') return event.data.detail;
+      return null;
     },
     async workloadEvents(id: string): Promise<string[]> {
       const types: string[] = [];

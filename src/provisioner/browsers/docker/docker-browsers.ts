@@ -11,7 +11,7 @@ import type {
   RunningBrowser,
 } from '../browsers.ts';
 import { closeWithin, createPlacedBrowser, OwnBrowsers, runningOf } from '../own-browsers.ts';
-import { readProfile, unpause } from './folders/profile-volume.ts';
+import { profileBytes, readProfile, unpause } from './folders/profile-volume.ts';
 import { createContainerFolders } from './folders/container-folders.ts';
 import { createAvailability } from '../availability.ts';
 import { buildBrowserImage } from './browser-image.ts';
@@ -235,6 +235,13 @@ class DockerBrowsers implements Browsers {
   async memoryUsed(workloadId: string): Promise<number | null> {
     const launched = this.#own.get(workloadId)?.launched ?? null;
     return launched === null ? null : memoryUsedBy(this.#containerOf(launched));
+  }
+
+  /** Without a profile all of it is in the container's memory. */
+  async storedBytes(workloadId: string): Promise<number | null> {
+    const own = this.#own.get(workloadId);
+    if (own?.launched === undefined || own.launched === null || !own.keepsProfile) return null;
+    return profileBytes(this.#containerOf(own.launched));
   }
 
   async adopt(workloadId: string, egress?: EgressEndpoint): Promise<RunningBrowser | null> {

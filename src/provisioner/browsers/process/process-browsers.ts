@@ -11,6 +11,7 @@ import type {
 } from '../browsers.ts';
 import { closeBrowser } from '../chromium/close.ts';
 import { OwnBrowsers, type OwnBrowser } from '../own-browsers.ts';
+import { folderBytes } from './folder-bytes.ts';
 import { createProcessFolders } from './folders.ts';
 import { countMemoryKills } from './oom.ts';
 import type { Child } from './child.ts';
@@ -163,6 +164,11 @@ class ProcessBrowsers implements Browsers {
   async memoryUsed(workloadId: string): Promise<number | null> {
     const launched = this.#own.get(workloadId)?.launched ?? null;
     return launched === null ? null : memoryOf({ ...launched.processes.record, leaderless: true });
+  }
+
+  async storedBytes(workloadId: string): Promise<number | null> {
+    const launched = this.#own.get(workloadId)?.launched ?? null;
+    return launched === null ? null : folderBytes(launched.processes.record.folder);
   }
 
   /** Browsers of another process are not adopted: too little is known about them. */

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { doubling, retry } from '#src/async/retry.ts';
@@ -79,6 +80,23 @@ export async function* readProfile(
     // The reader does not wait longer for an engine that is away.
     if (mustPause) await within(RESUMED_WITHIN_MS, resume(container), () => undefined);
   }
+}
+
+/**
+ * What the profile takes on the engine's disk; null: the program that counts it was kept from it.
+ * @throws the engine's error
+ */
+export async function profileBytes(container: Docker.Container): Promise<number | null> {
+  const exec = await container.exec({
+    Cmd: ['du', '--summarize', '--block-size=1', `${VOLUME}/${DATA}`],
+    User: `${OWNER.uid}`,
+    AttachStdout: true,
+    Tty: true, // then the output is as it is, without a header for each piece
+    ...bounded(),
+  });
+  const output = await text(await exec.start({ Tty: true, ...bounded() }));
+  const told = /^(\d+)\t/m.exec(output)?.[1];
+  return told === undefined ? null : Number(told);
 }
 
 /** Lets a container go on as soon as the engine answers; else it would stand until a restart. */
