@@ -40,6 +40,11 @@ declare module 'fastify' {
      * request is admitted. A route of `admission: 'handler'` has to await it before it answers.
      */
     readonly admitted: Promise<Rejection | null>;
+    /**
+     * Counts a unit of the caller's limit for a request that is bounded elsewhere unless it is
+     * refused here; the rejection is the limit's.
+     */
+    readonly chargeRefusal: () => Promise<Rejection | null>;
   }
 }
 
@@ -79,6 +84,16 @@ export function registerAdmission(
   server.decorateRequest('admission', null);
   server.decorateRequest('caller', { getter: callerOf });
   server.decorateRequest('admitted', { getter: admittedOf });
+
+  server.decorateRequest('chargeRefusal', {
+    getter(this: FastifyRequest) {
+      const { organizationId, limits } = this.caller;
+      return async () => {
+        const allowance = await rateLimiter.take(organizationId, limits.requestsPerMinute, 1);
+        return overLimit(allowance, 1, now());
+      };
+    },
+  });
 
   tellAllowances(server, countByAddress);
 

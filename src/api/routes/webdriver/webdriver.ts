@@ -93,10 +93,10 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
     handler(request, reply) {
       const { id } = request.params;
       const session = parseWebDriverId(id);
-      if (session === null) return sendWebDriver(reply, unknownSession(id));
+      if (session === null) return refuse(request, reply, unknownSession(id));
       const { organizationId, keyHash } = request.caller;
       const [rest = ''] = request.url.slice(SESSION.length + id.length).split('?');
-      if (!isCommand(rest)) return sendWebDriver(reply, unknownCommand(request));
+      if (!isCommand(rest)) return refuse(request, reply, unknownCommand(request));
       const to = {
         driverUrl: driverUrl(organizationId, session.sessionId, keyHash),
         path: `/session/${session.driverId}${DRIVERS_OWN[rest] ?? rest}`,
@@ -113,7 +113,7 @@ async function begin(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const wanted = readCapabilities(request.body);
-  if ('status' in wanted) return sendWebDriver(reply, wanted);
+  if ('status' in wanted) return refuse(request, reply, wanted);
   const { organizationId, keyHash } = request.caller;
   const { retryAfter, ...answer } = await newSession(wanted, {
     inner: innerRequests(server, request),
@@ -126,6 +126,16 @@ async function begin(
   return sendWebDriver(reply, answer);
 }
 
+/** What goes no further costs a unit: nothing else bounds how often it is sent. */
+async function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  refusal: Parameters<typeof sendWebDriver>[1],
+): Promise<FastifyReply> {
+  const over = await request.chargeRefusal();
+  return sendWebDriver(reply, over === null ? refusal : webDriverRejection(over));
+}
+
 /** The stop of a session that has ended is no error: a client may have closed its last window. */
 async function quit(
   server: ApiServer,
@@ -134,7 +144,7 @@ async function quit(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const session = parseWebDriverId(id);
-  if (session === null) return sendWebDriver(reply, unknownSession(id));
+  if (session === null) return refuse(request, reply, unknownSession(id));
   const inner = innerRequests(server, request);
   const stopped = await inner('DELETE', `/api/sessions/${session.sessionId}`);
   if (stopped.status === 200) return reply.send({ value: null });

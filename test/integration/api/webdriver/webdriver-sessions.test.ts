@@ -48,6 +48,23 @@ describe('a caller whose rate limit is used up by a create', () => {
   });
 });
 
+test('commands that the API refuses cost a unit each, and are refused with the others then', async () => {
+  const limits = { ...one, requestsPerMinute: 5 };
+  const app = await startApp(undefined, { limits });
+  onTestFinished(() => app[Symbol.asyncDispose]());
+  const session = `/wd/hub/session/ses_AAAAAAAAAAAAAAAAAAAAAA.${'0'.repeat(32)}`;
+  const bad = [
+    () => app.request('POST', '/wd/hub/session', { capabilities: { alwaysMatch: 7 } }),
+    () => app.request('GET', '/wd/hub/session/none/title'),
+    () => app.request('POST', `${session}/a%20command!`, {}),
+    () => app.request('DELETE', '/wd/hub/session/none'),
+    () => app.request('GET', '/wd/hub/nothing'),
+  ];
+  for (const ask of bad) expect((await ask()).status).not.toBe(429);
+  for (const ask of bad) expect((await ask()).status).toBe(429);
+  expect((await app.request('GET', '/api/sessions')).status).toBe(429);
+});
+
 test('a create waits for its browser no longer than its door lets it', async () => {
   await using app = await startApp();
   const create = () => app.request('POST', '/api/sessions', {});
@@ -60,7 +77,8 @@ test('a create waits for its browser no longer than its door lets it', async () 
 });
 
 test('a command whose path has dots for a segment is none', async () => {
-  const app = await startMeagre();
+  const app = await startApp();
+  onTestFinished(() => app[Symbol.asyncDispose]());
   const at = await app.listen();
   const session = `/wd/hub/session/ses_AAAAAAAAAAAAAAAAAAAAAA.${'0'.repeat(32)}`;
   const get = async (path: string) => {
