@@ -213,6 +213,14 @@ export const meanings: Record<string, Meaning> = {
       'event as its cause.',
     by: 'api (stop sessions)',
   },
+  'organization.profile-added': {
+    when: 'The organization has another profile; in one batch with `profile.created`.',
+    by: 'api (profiles)',
+  },
+  'organization.profile-removed': {
+    when: 'The organization has one profile less; in one batch with `profile.removed`.',
+    by: 'api (profiles)',
+  },
   'organization.extension-uploaded': {
     when: 'The organization has another browser extension, which its sessions may name.',
     by: 'api (extensions)',

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
 import { Extension, extensionEvents, organizationExtensionsMax } from './organization/extension.ts';
 import { organizationWebhooksMax, Webhook, webhookEvents } from './organization/webhook.ts';
+import { ProfileId } from './profile.ts';
 import { CarriedForward, KeyId, Moment, OrganizationId, UserId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
@@ -70,6 +71,12 @@ export const organizationEvents = {
     ),
     by: UserId,
   }),
+  /** In one batch with the profile's own event: the limit is decided on the number. */
+  'organization.profile-added': Type.Object({
+    profileId: ProfileId,
+    before: Type.Integer({ minimum: 0, description: 'how many profiles it had before' }),
+  }),
+  'organization.profile-removed': Type.Object({ profileId: ProfileId }),
   ...extensionEvents,
   ...webhookEvents,
   'organization.carried-forward': CarriedForward,
@@ -83,6 +90,10 @@ export const OrganizationState = Type.Object({
   keys: Type.Array(ApiKey, { description: 'keys that are not revoked' }),
   /** Absent: none, like an empty list. */
   allowedOrigins: Type.Optional(Origins),
+  /** Absent: it was not counted yet. */
+  profiles: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'how many profiles the organization has' }),
+  ),
   /** Absent: none, like an empty list. */
   extensions: Type.Optional(
     Type.Array(Extension, {

@@ -8,6 +8,7 @@ import {
   type ProfileCommand,
   type SavedArchive,
 } from '#src/domain/profile/profile.ts';
+import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { isFinal, type SessionIdentity } from '#src/domain/session/session.ts';
 import {
   handleTransaction,
@@ -56,7 +57,9 @@ async function isOpen(
 }
 
 /**
- * Creates or removes a profile. It cannot be removed while a session is open that saves it.
+ * Creates or removes a profile, and counts it in its organization: both or none. It cannot be
+ * removed while a session is open that saves it.
+ * @param countThem how many the organization has, for one that has not counted them yet
  * @throws Unavailable if the event store does not answer
  */
 export async function handleProfileCommand(
@@ -67,14 +70,28 @@ export async function handleProfileCommand(
     | Extract<ProfileCommand, { type: 'CreateProfile' }>
     | { type: 'RemoveProfile'; by: string; now: number },
   metadata: EventMetadata,
+  countThem: () => Promise<number>,
 ): Promise<CommandResult<'profile'> | Rejection> {
+  const organization = { kind: 'organization', organizationId } as const;
   const aggregate = { kind: 'profile', organizationId, id } as const;
   return handleTransaction<'profile'>(context, aggregate, metadata, async (reads) => {
     const { state } = await reads.readCurrent<'profile'>(aggregate);
     const isWriterOpen = await isOpen(reads, organizationId, state?.writer ?? null);
     const asked = command.type === 'RemoveProfile' ? { ...command, isWriterOpen } : command;
     const events = decideProfile(asked, state, id);
-    return isRejection(events) ? events : [{ aggregate, events }];
+    if (isRejection(events)) return events;
+    const owner = await reads.readCurrent<'organization'>(organization);
+    const counted = owner.state?.profiles ?? (await countThem());
+    const count =
+      command.type === 'RemoveProfile'
+        ? ({ type: 'UncountProfile', profileId: id } as const)
+        : ({ type: 'CountProfile', profileId: id, counted } as const);
+    const counting = decideOrganization(count, owner.state);
+    if (isRejection(counting)) return counting;
+    return [
+      { aggregate, events },
+      { aggregate: organization, events: counting },
+    ];
   });
 }
 

@@ -7,6 +7,7 @@ import type {
 } from '#events/organization.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { decideExtension, withoutExtension, type ExtensionCommand } from './extensions.ts';
+import { decideProfileCount, type ProfileCountCommand } from './profiles.ts';
 import {
   decideWebhook,
   evolveWebhooks,
@@ -25,6 +26,7 @@ export type OrganizationCommand =
   | { type: 'RevokeKey'; keyId: string }
   | { type: 'AllowOrigins'; origins: string[] }
   | ExtensionCommand
+  | ProfileCountCommand
   | WebhookCommand
   /** `sessions`: how many were found; `note`: what the caller says about the reason. */
   | {
@@ -68,6 +70,9 @@ export function decideOrganization(
     case 'AddExtension':
     case 'RemoveExtension':
       return decideExtension(command, organization);
+    case 'CountProfile':
+    case 'UncountProfile':
+      return decideProfileCount(command, organization);
     case 'StopSessions':
       return stopSessions(command);
   }
@@ -115,6 +120,10 @@ export function evolveOrganization(
       return { ...organization, keys: keys.filter(({ keyId }) => keyId !== event.data.keyId) };
     case 'organization.origins-allowed':
       return { ...organization, allowedOrigins: event.data.origins };
+    case 'organization.profile-added':
+      return { ...organization, profiles: event.data.before + 1 };
+    case 'organization.profile-removed':
+      return { ...organization, profiles: Math.max(0, (organization.profiles ?? 0) - 1) };
     case 'organization.extension-uploaded':
       return { ...organization, extensions: [...(organization.extensions ?? []), event.data] };
     case 'organization.extension-removed':

@@ -220,8 +220,8 @@ export type Browsers = {
    */
   memoryUsed?(workloadId: string): Promise<number | null>;
   /**
-   * Bytes that a browser stores on the server's disk, downloads aside; null: it is not known here, or
-   * the system bounds it. Absent where the system bounds it for all.
+   * Bytes that a browser stores on the server's disk, downloads aside; null: it is not known here,
+   * or the system bounds it. Absent where the system bounds it for all.
    * @throws Error if that cannot be read
    */
   storedBytes?(workloadId: string): Promise<number | null>;

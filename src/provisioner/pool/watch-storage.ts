@@ -12,7 +12,8 @@ const LOOK_MS = 10_000;
 /**
  * Watches what browsers with a session store on the server's disk, or in its memory: a page may
  * fill it. One that has more than `maxBytes` is ended, and its session fails with
- * `out_of_memory` and the numbers in the detail. Where the adapter does not tell, the system bounds it.
+ * `out_of_memory` and the numbers in the detail. Where the adapter does not tell, the system bounds
+ * it.
  */
 export function watchStorage(pool: Pool, maxBytes: number): Disposable {
   const stop = new AbortController();

@@ -110,6 +110,8 @@ const lives: PendingEvent[][] = [
     { type: 'organization.tier-changed', data: { tier: 'pro' } },
     { type: 'organization.key-revoked', data: { keyId: 'key_1' } },
     { type: 'organization.origins-allowed', data: { origins: ['https://app.example.com'] } },
+    { type: 'organization.profile-added', data: { profileId: 'prf_1', before: 4 } },
+    { type: 'organization.profile-removed', data: { profileId: 'prf_1' } },
     {
       type: 'organization.extension-uploaded',
       data: {

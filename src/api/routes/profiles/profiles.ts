@@ -9,6 +9,7 @@ import type { Views } from '#projections/store/views.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
 import { untilProfileReadable } from '#src/commands/read-your-writes.ts';
+import { createFairExecutor } from '#src/async/fair-executor.ts';
 import { handleProfileCommand } from '#src/commands/session-profile.ts';
 import { profilesMax } from '#src/domain/profile/profile.ts';
 import { isFinal } from '#src/domain/session/session.ts';
@@ -39,7 +40,16 @@ export function profileRoutes(server: ApiServer, dependencies: Dependencies): vo
   removeProfile(server, dependencies);
 }
 
+/** Creates that wait: each changes the organization, on which they would meet. */
+const CREATES = { places: 1_000, placesPerOwner: 200 };
+
+async function countOf(views: Dependencies['views'], organizationId: string): Promise<number> {
+  const [count = 0] = await views.counts(projectionId(profiles), [profilesOf(organizationId)]);
+  return count;
+}
+
 function createProfile(server: ApiServer, { context, views }: Dependencies): void {
+  const inTurn = createFairExecutor(CREATES, 'event-log');
   server.route({
     method: 'POST',
     url: '/api/profiles',
@@ -57,15 +67,15 @@ function createProfile(server: ApiServer, { context, views }: Dependencies): voi
     async handler(request, reply) {
       const { caller } = request;
       const { organizationId, userId: by } = caller;
-      const [count = 0] = await views.counts(projectionId(profiles), [profilesOf(organizationId)]);
-      if (count >= profilesMax)
-        return sendRejection(reply, reject('PROFILE_LIMIT_EXCEEDED', { limit: profilesMax }));
-      const created = await handleProfileCommand(
-        context,
-        organizationId,
-        newId('prf'),
-        { type: 'CreateProfile', name: request.body.name, by, now: context.now() },
-        requestMetadata(request, caller),
+      const created = await inTurn(organizationId, () =>
+        handleProfileCommand(
+          context,
+          organizationId,
+          newId('prf'),
+          { type: 'CreateProfile', name: request.body.name, by, now: context.now() },
+          requestMetadata(request, caller),
+          () => countOf(views, organizationId),
+        ),
       );
       if (isRejection(created)) return sendRejection(reply, created);
       await untilProfileReadable(views, created.sequence);
@@ -197,6 +207,7 @@ function removeProfile(server: ApiServer, { context, views, objects }: Dependenc
         id,
         { type: 'RemoveProfile', by, now: context.now() },
         requestMetadata(request, caller),
+        () => countOf(views, organizationId),
       );
       // Also of a profile that is removed already: its first removal may have been cut off here.
       const isGone = !isRejection(removed) || removed.code === 'PROFILE_NOT_FOUND';
