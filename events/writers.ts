@@ -57,6 +57,8 @@ export const writersOf: Readonly<Record<string, readonly Writer[]>> = {
   'organization.key-revoked': ['api', 'operator'],
   'organization.origins-allowed': ['api'],
   'organization.sessions-stop-requested': ['api'],
+  'organization.profile-added': ['api'],
+  'organization.profile-removed': ['api'],
   'organization.extension-uploaded': ['api'],
   'organization.extension-removed': ['api'],
   'organization.webhook-added': ['api'],

@@ -106,7 +106,10 @@ export function startObjectSweep(
   }
   /** Between two sweeps: they may fill the store, as where a process is killed again and again. */
   async function sweepLeftovers(): Promise<void> {
-    const leftovers = await withLease(leases, LEASE, signal, () => objects.removeLeftovers());
+    const leftovers = await withLease(leases, LEASE, signal, async () => {
+      await dependencies.requireOwnObjects();
+      return objects.removeLeftovers();
+    });
     if (leftovers !== null && leftovers > 0)
       log.info({ leftovers }, 'removed what killed puts have left');
   }
