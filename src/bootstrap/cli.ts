@@ -89,10 +89,9 @@ export async function openService(
       const { sweepDependencies } = await import('./objects/object-sweep.ts');
       const { openObjectStore } = await import('./objects/open-object-store.ts');
       const accounts = createJetStreamAccounts(connection);
-      const onFailure = (error: unknown, what: string) => console.error(what, error);
       const objects = withAccounts(await openObjectStore(config.objects, connection), accounts, {
         ...config.objects,
-        onFailure,
+        onFailure: tellFailure,
       });
       return sweepDependencies({ config, connection, objects, context });
     },
@@ -111,4 +110,9 @@ export async function openService(
       await connection[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The command goes on; the archivist's next sweep sets it right. */
+function tellFailure(error: unknown, what: string): void {
+  process.stderr.write(`${what}: ${String(error)}\n`);
 }

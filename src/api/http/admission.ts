@@ -85,16 +85,7 @@ export function registerAdmission(
   server.decorateRequest('caller', { getter: callerOf });
   server.decorateRequest('admitted', { getter: admittedOf });
 
-  server.decorateRequest('chargeRefusal', {
-    getter(this: FastifyRequest) {
-      const { organizationId, limits } = this.caller;
-      return async () => {
-        const allowance = await rateLimiter.take(organizationId, limits.requestsPerMinute, 1);
-        return overLimit(allowance, 1, now());
-      };
-    },
-  });
-
+  decorateCharge(server, gatekeeper);
   tellAllowances(server, countByAddress);
 
   function enter(
@@ -160,6 +151,19 @@ export function registerAdmission(
     const admission = enter(request, await authenticated(request, authenticate), {}, null);
     return overLimit(await admission.allowance, admission.cost, now());
   };
+}
+
+/** See `chargeRefusal` of a request. */
+function decorateCharge(server: FastifyInstance, { rateLimiter, now }: Gatekeeper): void {
+  server.decorateRequest('chargeRefusal', {
+    getter(this: FastifyRequest) {
+      const { organizationId, limits } = this.caller;
+      return async () => {
+        const allowance = await rateLimiter.take(organizationId, limits.requestsPerMinute, 1);
+        return overLimit(allowance, 1, now());
+      };
+    },
+  });
 }
 
 /**
