@@ -83,8 +83,6 @@ export function registerAdmission(
   const { authenticate, rateLimiter, now } = gatekeeper;
   server.decorateRequest('admission', null);
   server.decorateRequest('caller', { getter: callerOf });
-  server.decorateRequest('admitted', { getter: admittedOf });
-
   decorateCharge(server, gatekeeper);
   tellAllowances(server, countByAddress);
 
@@ -153,8 +151,9 @@ export function registerAdmission(
   };
 }
 
-/** See `chargeRefusal` of a request. */
+/** See `admitted` and `chargeRefusal` of a request. */
 function decorateCharge(server: FastifyInstance, { rateLimiter, now }: Gatekeeper): void {
+  server.decorateRequest('admitted', { getter: admittedOf });
   server.decorateRequest('chargeRefusal', {
     getter(this: FastifyRequest) {
       const { organizationId, limits } = this.caller;
