@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { SessionState } from '#events/session.ts';
 import { fileKey, type SessionFile } from '#src/domain/session/files.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
@@ -6,6 +6,7 @@ import { newId } from '#src/ids.ts';
 import type { FileAnswer } from '#src/messaging/session-files.ts';
 import { ObjectStoreFull } from '#src/objects/object-store.ts';
 import type { ApiDependencies } from '../dependencies.ts';
+import { Unreadable } from '../http/body-coding.ts';
 import { arriving, TooSlow } from './paced-body.ts';
 import { storeFullRejection } from '../http/store-full.ts';
 import { askServer, refusalOf, tooMuch } from './session-files.ts';
@@ -28,7 +29,7 @@ export async function takeUpload(
   dependencies: ApiDependencies,
   session: ActiveSession,
   name: string,
-  body: IncomingMessage,
+  body: Readable,
   bytes: number | null,
 ): Promise<Uploaded | Rejection> {
   const { objects, transfers } = dependencies;
@@ -58,7 +59,7 @@ type Stored = { bytes: number; sha256: string };
 async function store(
   objects: ApiDependencies['objects'],
   { key, name, bytes }: { key: string; name: string; bytes: number | null },
-  body: IncomingMessage,
+  body: Readable,
   excess: { reason: 'too_large' | 'quota'; max: number; of: 'bytes' },
   sessionId: string,
 ): Promise<Stored | Rejection> {
@@ -74,7 +75,10 @@ async function store(
       }
     } catch (error) {
       const why = error instanceof TooSlow ? { message: error.message } : {};
-      refusal ??= reject('FILE_INCOMPLETE', { name, bytes_received: received }, why);
+      refusal ??=
+        error instanceof Unreadable
+          ? error.rejection
+          : reject('FILE_INCOMPLETE', { name, bytes_received: received }, why);
       throw error;
     }
   }

@@ -4,6 +4,7 @@ import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import { bearerOf, passwordOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
 import { unitsOf, type Asked, type Cost } from './cost.ts';
+import { isWebDriver } from '../webdriver/is-webdriver.ts';
 import { sendRejection } from './error-response.ts';
 import type { RouteConfig } from './route.ts';
 import {
@@ -227,6 +228,8 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 }
 
 const NO_CACHE = 'no-store';
+/** W3C's word for all answers of WebDriver. */
+const NO_CACHE_OF_WEBDRIVER = 'no-cache';
 
 /** Each answer tells what is left of the budget that its request was counted in. */
 function tellAllowances(server: FastifyInstance, countByAddress: CountByAddress): void {
@@ -235,7 +238,7 @@ function tellAllowances(server: FastifyInstance, countByAddress: CountByAddress)
     const finish = (known: Allowance) => {
       void reply.headers(rateLimitHeaders(known));
       // A document says itself how it may be kept.
-      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', noCache(request));
       done(null, payload);
     };
     if (allowance instanceof Promise) void allowance.then(finish, done);
@@ -244,8 +247,12 @@ function tellAllowances(server: FastifyInstance, countByAddress: CountByAddress)
 }
 
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
-export function allowanceHeaders(allowance: Allowance) {
-  return { 'cache-control': NO_CACHE, ...rateLimitHeaders(allowance) };
+export function allowanceHeaders(allowance: Allowance, request?: FastifyRequest) {
+  return { 'cache-control': noCache(request), ...rateLimitHeaders(allowance) };
+}
+
+function noCache(request?: FastifyRequest): string {
+  return request !== undefined && isWebDriver(request) ? NO_CACHE_OF_WEBDRIVER : NO_CACHE;
 }
 
 /** The same for an answer that bypasses the server's hooks; the request has been admitted. */
@@ -271,10 +278,10 @@ function admittedOf(this: FastifyRequest): Promise<Rejection | null> {
   return this.admission?.result ?? ADMITTED;
 }
 
-function authenticated({ headers, routeOptions }: FastifyRequest, authenticate: Authenticate) {
-  const { authorization } = headers;
-  const isWebDriver = routeOptions.config.isWebDriver === true;
-  const credential = bearerOf(authorization) ?? (isWebDriver ? passwordOf(authorization) : null);
+function authenticated(request: FastifyRequest, authenticate: Authenticate) {
+  const { authorization } = request.headers;
+  const isBasic = isWebDriver(request);
+  const credential = bearerOf(authorization) ?? (isBasic ? passwordOf(authorization) : null);
   return credential === null ? null : authenticate(credential);
 }
 

@@ -11,7 +11,9 @@ import {
 import { ObjectStoreFull, OrganizationStoreFull } from '#src/objects/object-store.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { storeFullRejection } from './store-full.ts';
+import { isWebDriver } from '../webdriver/is-webdriver.ts';
 import { webDriverRejection } from '../webdriver/webdriver-error.ts';
+import { Unreadable } from './body-coding.ts';
 import { invalid, validationRejection } from './validation.ts';
 
 /** Called with each refusal; set once, when the server is built. */
@@ -23,7 +25,7 @@ export function sendRejection(reply: FastifyReply, rejection: Rejection): Fastif
   (reply.server as Counting).countRefusal?.(rejection.code);
   if (rejection.retryAfterSeconds !== undefined)
     void reply.header('retry-after', String(rejection.retryAfterSeconds));
-  if (reply.request.routeOptions.config.isWebDriver === true) return asWebDriver(reply, rejection);
+  if (isWebDriver(reply.request)) return asWebDriver(reply, rejection);
   if (rejection.code === 'UNAUTHORIZED') void reply.header('www-authenticate', 'Bearer');
   return reply
     .code(errors[rejection.code].status)
@@ -79,6 +81,7 @@ function rejectionFor(error: FastifyError): Rejection {
       },
     );
   if (error instanceof ObjectStoreFull) return storeFullRejection(error);
+  if (error instanceof Unreadable) return error.rejection;
   if (error instanceof Unavailable)
     return reject('UNAVAILABLE', { part: error.part }, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   switch (error.code) {

@@ -69,7 +69,7 @@ export function brokenHttpAnswers(
     socket.end(['HTTP/1.1 400 Bad Request', ...lines, '', body].join('\r\n'));
   }
   function onPath(_: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-    void reply.headers(allowanceHeaders(countByAddress(request.ip)));
+    void reply.headers(allowanceHeaders(countByAddress(request.ip), request));
     sendRejection(reply, invalid({}, 'The path is no valid text.'));
   }
   /** Without a listener Node closes a CONNECT's connection without an answer. */

@@ -35,8 +35,6 @@ export type RouteConfig = {
   door?: Door;
   /** The gateway bounds what callers send: only requests without a credential are counted. */
   isBoundedElsewhere?: true;
-  /** The route is one of WebDriver: it takes Basic credentials too, and answers errors as W3C. */
-  isWebDriver?: true;
   /** Left out: 1 unit. */
   cost?: Cost;
   /** Errors of the route, beside those of every route of its kind. */

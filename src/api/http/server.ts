@@ -8,6 +8,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { openApiOptions } from '../docs/openapi.ts';
 import { createCountByAddress, registerAdmission, type Gatekeeper } from './admission.ts';
+import { decodeBodies, readText } from './body-coding.ts';
 import { boundConnections } from './connections.ts';
 import { noteDoors } from './door.ts';
 import { brokenHttpAnswers, refuseWithoutHost } from './malformed-requests.ts';
@@ -61,6 +62,7 @@ export function buildServer(options: {
   if (countRefusal !== undefined) server.decorate('countRefusal', countRefusal);
   server.setErrorHandler(createErrorHandler(log));
   server.setValidatorCompiler(compileValidator);
+  decodeBodies(server);
   acceptEmptyJson(server);
   if (tracer !== null) traceRequests(server, tracer);
   server.addHook('onRequest', refuseWithoutHost);
@@ -135,9 +137,13 @@ function noRoute(
 function acceptEmptyJson(server: FastifyInstance): void {
   const parseJson = server.getDefaultJsonParser('error', 'error');
   server.removeContentTypeParser(['application/json', 'text/plain']);
-  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else void parseJson(request, body as string, done);
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (body.length === 0) return done(null, undefined);
+    try {
+      void parseJson(request, readText(body as Buffer, request.headers['content-type']), done);
+    } catch (error) {
+      done(error as Error);
+    }
   });
   server.addHook('onRoute', (route) => {
     if (route.schema?.body === undefined) return;

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { reject, type ErrorName } from '#src/errors.ts';
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { createGrowing } from '#src/foreign/growing.ts';
 import { untilAborted } from '#src/objects/body.ts';
 import { goneSignal } from '../http/client-gone.ts';
+import { codingOf, Unreadable } from '../http/body-coding.ts';
 import { allowSlowBody } from '../http/malformed-requests.ts';
 import type { DriverCommand, Drivers } from './drivers.ts';
 import { webDriverError, webDriverRejection, type WebDriverAnswer } from './webdriver-error.ts';
@@ -34,7 +36,7 @@ export async function passCommand(
   if (gone.aborted) clearTimeout(timer);
   else gone.addEventListener('abort', () => clearTimeout(timer), { once: true });
   try {
-    const body = await bodyOf(request.raw, signal);
+    const body = await bodyOf(request, signal);
     if (body === null) return sendWebDriver(reply, tooLarge());
     const { method } = request;
     const { response, isDrivers } = await drivers.send(to.driverUrl, {
@@ -43,7 +45,11 @@ export async function passCommand(
       body,
       signal,
     });
-    if (!isDrivers) return sendWebDriver(reply, refusalOf(await refusalText(response)));
+    if (!isDrivers) {
+      const { 'retry-after': retryAfter } = response.headers;
+      if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
+      return sendWebDriver(reply, refusalOf(await refusalText(response)));
+    }
     const length = response.headers['content-length'];
     if (length !== undefined) void reply.header('content-length', length);
     return await reply
@@ -51,6 +57,7 @@ export async function passCommand(
       .type(response.headers['content-type'] ?? 'application/json; charset=utf-8')
       .send(response);
   } catch (error) {
+    if (error instanceof Unreadable) throw error;
     return sendWebDriver(
       reply,
       late.signal.aborted
@@ -72,15 +79,17 @@ export function sendWebDriver(
 
 /** Null: it has no length and is too large. */
 async function bodyOf(
-  request: IncomingMessage,
+  request: FastifyRequest,
   signal: AbortSignal,
 ): Promise<DriverCommand['body'] | null> {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  allowSlow(request);
-  if (encoding === undefined) return { bytes: Number(length ?? 0), from: request };
+  allowSlow(request.raw);
+  const isSized = encoding === undefined && codingOf(request) === null;
+  if (isSized) return { bytes: Number(length ?? 0), from: request.raw };
   const kept = createGrowing(UNSIZED_BYTES_MAX);
   // The stream of a request takes the connection with it when it is destroyed.
-  const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  const body = (request.body ?? request.raw) as Readable;
+  const pieces = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   for await (const piece of untilAborted(pieces, signal)) {
     if (kept.bytes() + piece.length > UNSIZED_BYTES_MAX) return null;
     kept.add(piece);

@@ -5,6 +5,7 @@ const STATUS = {
   'invalid argument': 400,
   'invalid session id': 404,
   'unknown command': 404,
+  'unknown method': 405,
   'session not created': 500,
   timeout: 500,
   'unknown error': 500,
@@ -34,21 +35,24 @@ const MEANINGS: Partial<Record<ErrorName, WebDriverError>> = {
   SESSION_NOT_FOUND: 'invalid session id',
   SESSION_ENDED: 'invalid session id',
   SESSION_NOT_READY: 'invalid session id',
-  METHOD_NOT_ALLOWED: 'unknown command',
+  METHOD_NOT_ALLOWED: 'unknown method',
 };
 /** These keep their HTTP status: clients ask for a password, proxies and people see a limit. */
 const OWN_STATUS: readonly ErrorName[] = [
   'UNAUTHORIZED',
   'FORBIDDEN',
+  'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
   'RATE_LIMIT_EXCEEDED',
   'UNAVAILABLE',
 ];
 
 /** A rejection in W3C's form. */
 export function webDriverRejection(rejection: Rejection): WebDriverAnswer {
-  const { code } = rejection;
+  const { code, context } = rejection;
   const data = problemBody(rejection);
   const own = OWN_STATUS.includes(code) ? { status: errors[code].status } : {};
-  const error = MEANINGS[code] ?? 'unknown error';
+  const isUnknownPath = code === 'NOT_FOUND' && 'path' in context;
+  const error = isUnknownPath ? 'unknown command' : (MEANINGS[code] ?? 'unknown error');
   return webDriverError(error, `${code}: ${data.message}`, { ...own, data });
 }

@@ -43,7 +43,7 @@ async function uploadFrom(body: Readable, bytes: number | null, ...answers: File
     context: createCommandContext(createMemoryEventStore(), Date.now),
   } as unknown as ApiDependencies;
   const active = session as Extract<SessionState, { status: 'active' }>;
-  return takeUpload(dependencies, active, 'a', body as unknown as IncomingMessage, bytes);
+  return takeUpload(dependencies, active, 'a', body, bytes);
 }
 const kept = async () => (await Array.fromAsync(objects.list('files/'))).length;
 

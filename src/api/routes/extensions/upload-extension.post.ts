@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
@@ -9,6 +10,8 @@ import { extensionKey, UPLOAD_BYTES_MAX } from '#src/extensions/read-extension.t
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { createGrowing } from '#src/foreign/growing.ts';
 import { arriving, TooSlow } from '../../files/paced-body.ts';
+import { takeAnyBody } from '../../http/any-body.ts';
+import { Unreadable } from '../../http/body-coding.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { allowSlowBody } from '../../http/malformed-requests.ts';
@@ -21,26 +24,26 @@ type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'log' | 'trans
 export function uploadExtension(server: ApiServer, dependencies: Dependencies): void {
   // A scope of its own: here a body of any type is read by the route.
   server.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    takeAnyBody(scope, 'stream');
     addRoute(scope.withTypeProvider(), dependencies);
   });
 }
 
 /** All of it, or why it is not taken. */
-async function uploadOf({ raw }: FastifyRequest): Promise<Buffer | Rejection> {
+async function uploadOf({ raw, body }: FastifyRequest): Promise<Buffer | Rejection> {
   allowSlowBody(raw);
   if (Number(raw.headers['content-length'] ?? 0) > UPLOAD_BYTES_MAX)
     return reject('PAYLOAD_TOO_LARGE');
   const kept = createGrowing(UPLOAD_BYTES_MAX);
   let bytes = 0;
   try {
-    for await (const piece of arriving(raw)) {
+    for await (const piece of arriving((body ?? raw) as Readable)) {
       bytes += piece.length;
       if (bytes > UPLOAD_BYTES_MAX) return reject('PAYLOAD_TOO_LARGE');
       kept.add(piece);
     }
   } catch (error) {
+    if (error instanceof Unreadable) return error.rejection;
     const why = error instanceof TooSlow ? { message: error.message } : {};
     return reject('FILE_INCOMPLETE', { bytes_received: bytes }, why);
   }

@@ -1,7 +1,10 @@
+import type { Readable } from 'node:stream';
 import { isRejection } from '#src/errors.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { activeSession, askServer, nameOf, refusalOf } from '../../files/session-files.ts';
 import { takeUpload } from '../../files/upload.ts';
+import { takeAnyBody } from '../../http/any-body.ts';
+import { codingOf } from '../../http/body-coding.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { allowSlowBody } from '../../http/malformed-requests.ts';
@@ -12,8 +15,7 @@ import { FilePath, presentFile, UploadedFile } from '../../schemas/files.ts';
 export function writeFiles(server: ApiServer, dependencies: ApiDependencies): void {
   // A scope of its own: here a body of any type is passed on as it arrives.
   server.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    takeAnyBody(scope, 'stream');
     uploadFile(scope.withTypeProvider(), dependencies);
   });
   removeFile(server, dependencies);
@@ -37,10 +39,11 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
       summary: 'Put a file into a session’s folder',
       description:
         'The body is the file, as it is; its type does not matter, and its length need not be ' +
-        'sent. The answer has the path by which the browser opens it: for ' +
-        '`DOM.setFileInputFiles`, or Playwright’s `setInputFiles`. It replaces a file of the ' +
-        'same name once it is there as a whole. It may take 120 s, and a second more for each 64 ' +
-        'KiB; one that is slower, or silent for 30 s, is FILE_INCOMPLETE.',
+        'sent. What comes in a `Content-Encoding` is decoded. The answer has the path by which ' +
+        'the browser opens it: for `DOM.setFileInputFiles`, or Playwright’s `setInputFiles`. ' +
+        'It replaces a file of the same name once it is there as a whole. It may take 120 s, and ' +
+        'a second more for each 64 KiB; one that is slower, or silent for 30 s, is ' +
+        'FILE_INCOMPLETE.',
       params: FilePath,
       response: {
         200: response('It has replaced one of the same name', UploadedFile),
@@ -63,7 +66,8 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
       const { id, name: given } = request.params;
       allowSlowBody(request.raw);
       const length = request.headers['content-length'];
-      const isSized = request.headers['transfer-encoding'] === undefined;
+      const isSized =
+        request.headers['transfer-encoding'] === undefined && codingOf(request) === null;
       const bytes = isSized ? Number(length ?? 0) : null;
       // What of the body is not read is not read to its end either.
       const refuse = (rejection: Parameters<typeof sendRejection>[1]) =>
@@ -72,7 +76,8 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
       if (typeof name !== 'string') return refuse(name);
       const session = await activeSession(dependencies, request.caller.organizationId, id);
       if (isRejection(session)) return refuse(session);
-      const taken = await takeUpload(dependencies, session, name, request.raw, bytes);
+      const body = (request.body ?? request.raw) as Readable;
+      const taken = await takeUpload(dependencies, session, name, body, bytes);
       if (isRejection(taken)) return refuse(taken);
       const { file, path, isNew } = taken;
       return reply.code(isNew ? 201 : 200).send({ ...presentFile(file), path });

@@ -1,9 +1,12 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { errors, reject, type ErrorName } from '#src/errors.ts';
 import { createLocalLimiter, secondsToReset } from '#src/http/rate-window.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
+import { takeAnyBody } from '../../http/any-body.ts';
+import { readText, Unreadable } from '../../http/body-coding.ts';
 import { goneSignal } from '../../http/client-gone.ts';
+import { sendRejection } from '../../http/error-response.ts';
 import type { ApiServer } from '../../http/route.ts';
 import { readCapabilities } from '../../webdriver/capabilities.ts';
 import { innerRequests } from '../../webdriver/inner-requests.ts';
@@ -16,11 +19,20 @@ type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl' | 'log'>;
 
 const PREFIX = '/wd/hub';
 const SESSION = `${PREFIX}/session/`;
-const config = { action: 'control', refusals: [], isWebDriver: true } as const;
+const config = { action: 'control', refusals: [] } as const;
 const command = { ...config, isBoundedElsewhere: true } as const;
 /** What Selenium's clients call otherwise than chromedriver. */
 const DRIVERS_OWN: Readonly<Record<string, string>> = { '/se/file': '/file' };
 const METHODS = ['GET', 'POST', 'DELETE'] as const;
+const ALL_METHODS = [...METHODS, 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE'] as const;
+/** W3C's clients send any query. */
+const querystring = Type.Object({});
+const schema = { hide: true, querystring } as const;
+/** Of a New Session, which is held in memory as text. */
+const NEW_SESSION_BYTES_MAX = 1024 * 1024;
+const NEW_SESSION_TOO_LARGE =
+  'A New Session may have 1 MiB. An extension is uploaded by POST /api/extensions, and named in ' +
+  '`extensions` of bss:options.';
 /**
  * Of one organization in a minute, at this process. The units of a tier do not refuse them: a
  * script that has used these up would leave its session behind.
@@ -39,32 +51,43 @@ export function webDriver(server: ApiServer, dependencies: Needed): void {
   server.route({
     method: 'GET',
     url: `${PREFIX}/status`,
-    schema: { hide: true },
+    exposeHeadRoute: false,
+    schema,
     config: { action: 'public', refusals: [] },
     handler: (_request, reply) =>
       reply.send({ value: { ready: true, message: 'Sessions are created with an API key.' } }),
   });
-  server.route({
-    method: 'POST',
-    url: `${PREFIX}/session`,
-    schema: { hide: true },
-    // Its create is counted.
-    config: command,
-    handler: (request, reply) => begin(server, dependencies, request, reply),
-  });
-  // A scope of its own: here a body of any type is passed on as it arrives.
+  // Scopes of their own, as W3C asks for no Content-Type: here a body of any type is JSON,
   server.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    takeAnyBody(scope, 'buffer');
+    scope.route({
+      method: 'POST',
+      url: `${PREFIX}/session`,
+      bodyLimit: NEW_SESSION_BYTES_MAX,
+      schema,
+      // Its create is counted.
+      config: command,
+      errorHandler: refuseTooLarge,
+      handler: (request, reply) => begin(server, dependencies, request, reply),
+    });
+  });
+  // and here it is passed on as it arrives.
+  server.register(async (scope) => {
+    takeAnyBody(scope, 'stream');
     passCommands(scope.withTypeProvider(), server, dependencies);
   });
-  server.route({
-    method: [...METHODS],
-    url: `${PREFIX}/*`,
-    exposeHeadRoute: false,
-    schema: { hide: true },
-    config,
-    handler: (request, reply) => sendWebDriver(reply, unknownCommand(request)),
+  // What no other route takes, with a body of any type.
+  server.register(async (scope) => {
+    takeAnyBody(scope, 'stream');
+    for (const url of [PREFIX, `${PREFIX}/*`])
+      scope.route({
+        method: [...ALL_METHODS],
+        url,
+        exposeHeadRoute: false,
+        schema,
+        config,
+        handler: (request, reply) => sendRejection(reply, noCommand(request, reply)),
+      });
   });
 }
 
@@ -75,7 +98,7 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
   scope.route({
     method: 'DELETE',
     url: `${SESSION}:id`,
-    schema: { hide: true, params },
+    schema: { ...schema, params },
     config: command,
     handler(request, reply) {
       const allowance = takeQuit(request.caller.organizationId, QUITS_MAX);
@@ -88,7 +111,7 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
     method: [...METHODS],
     url: `${SESSION}:id/*`,
     exposeHeadRoute: false,
-    schema: { hide: true, params },
+    schema: { ...schema, params },
     config: command,
     handler(request, reply) {
       const { id } = request.params;
@@ -96,7 +119,8 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
       if (session === null) return refuse(request, reply, unknownSession(id));
       const { organizationId, keyHash } = request.caller;
       const [rest = ''] = request.url.slice(SESSION.length + id.length).split('?');
-      if (!isCommand(rest)) return refuse(request, reply, unknownCommand(request));
+      if (!isCommand(rest))
+        return refuse(request, reply, webDriverRejection(unknownCommand(request)));
       const to = {
         driverUrl: driverUrl(organizationId, session.sessionId, keyHash),
         path: `/session/${session.driverId}${DRIVERS_OWN[rest] ?? rest}`,
@@ -112,7 +136,7 @@ async function begin(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const wanted = readCapabilities(request.body);
+  const wanted = readCapabilities(jsonOf(request.body));
   if ('status' in wanted) return refuse(request, reply, wanted);
   const { organizationId, keyHash } = request.caller;
   const { retryAfter, ...answer } = await newSession(wanted, {
@@ -163,8 +187,41 @@ function isCommand(path: string): boolean {
   return !path.split('/').some((segment) => DOTS.test(segment));
 }
 
+/** W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none. */
+function jsonOf(body: unknown): unknown {
+  try {
+    return JSON.parse(readText(Buffer.isBuffer(body) ? body : Buffer.alloc(0), undefined));
+  } catch (error) {
+    if (error instanceof Unreadable) throw error;
+    return undefined;
+  }
+}
+
 function unknownCommand({ url }: FastifyRequest) {
-  return webDriverError('unknown command', `There is no ${url}.`);
+  return reject('NOT_FOUND', { path: url });
+}
+
+/** What there is at a path, by W3C's words: nothing, or other methods. */
+function noCommand(request: FastifyRequest, reply: FastifyReply) {
+  const { url, method } = request;
+  const allow = methodsOf(url.slice(PREFIX.length).split('?')[0] ?? '');
+  if (allow.length === 0) return unknownCommand(request);
+  void reply.header('allow', allow.join(', '));
+  return reject('METHOD_NOT_ALLOWED', { method, allow });
+}
+
+function methodsOf(path: string): readonly string[] {
+  if (path === '/status') return ['GET'];
+  if (path === '/session') return ['POST'];
+  const [, below] = /^\/session\/[^/]+(.*)$/.exec(path) ?? [];
+  if (below === undefined) return [];
+  return below === '' ? ['DELETE'] : isCommand(below) ? METHODS : [];
+}
+
+/** The refusal of a body that is too large names the bound, and what can be done. */
+function refuseTooLarge(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  if (error.code !== 'FST_ERR_CTP_BODY_TOO_LARGE') throw error;
+  sendRejection(reply, reject('PAYLOAD_TOO_LARGE', {}, { message: NEW_SESSION_TOO_LARGE }));
 }
 
 function tooManyQuits(retryAfterSeconds: number) {
