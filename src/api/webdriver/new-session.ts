@@ -69,9 +69,11 @@ export async function newSession(
   const version = String(capabilities['browserVersion']);
   if (wanted.majorVersion !== null && !version.startsWith(`${wanted.majorVersion}.`))
     return failed(`browserVersion is ${version} here.`);
+  const failure = await emulate(wanted, id, driverId, { ...context, answerBy });
+  if (failure !== null) return failed(failure);
   const value = {
     sessionId: webDriverId({ sessionId: id, driverId }),
-    capabilities: presentCapabilities(capabilities, session.body),
+    capabilities: presentCapabilities(capabilities, session.body, wanted),
   };
   return { status: 200, body: { value } };
 }
@@ -138,6 +140,41 @@ async function attach(
   }
 }
 
+/**
+ * Gives the first window the metrics of a device, as chromedriver does of browsers of its own.
+ * @returns why it failed; null: it has them
+ */
+async function emulate(
+  { device }: Wanted,
+  id: string,
+  driverId: string,
+  { drivers, driverUrlOf, gone, answerBy }: NewSession & { answerBy: AbortSignal },
+): Promise<string | null> {
+  if (device === null) return null;
+  const { width, height, pixelRatio: deviceScaleFactor, isMobile: mobile, isTouch } = device;
+  const metrics = { width, height, deviceScaleFactor, mobile };
+  const commands = [
+    { cmd: 'Emulation.setDeviceMetricsOverride', params: metrics },
+    { cmd: 'Emulation.setTouchEmulationEnabled', params: { enabled: isTouch } },
+  ];
+  for (const command of commands) {
+    const body = JSON.stringify(command);
+    try {
+      const { response } = await drivers.send(driverUrlOf(id), {
+        method: 'POST',
+        path: `/session/${driverId}/goog/cdp/execute`,
+        body: { bytes: Buffer.byteLength(body), from: body },
+        signal: AbortSignal.any([gone, answerBy]),
+      });
+      const text = await textOf(response);
+      if (response.statusCode !== 200) return `mobileEmulation: ${text}`;
+    } catch (error) {
+      return `mobileEmulation: the session’s driver does not answer: ${String(error)}`;
+    }
+  }
+  return null;
+}
+
 /** @throws Error where it is too long for an answer of a New Session */
 async function textOf(response: IncomingMessage): Promise<string> {
   let text = '';
@@ -153,22 +190,27 @@ async function textOf(response: IncomingMessage): Promise<string> {
 function presentCapabilities(
   capabilities: Record<string, unknown>,
   session: Record<string, unknown>,
+  { echoed, ignored }: Wanted,
 ): Record<string, unknown> {
   const { 'goog:chromeOptions': _ours, ...rest } = capabilities;
   const { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at } = session;
   return {
     ...rest,
+    ...echoed,
     platformName: 'linux',
     'se:cdp': cdp_url,
     'se:cdpVersion': rest['browserVersion'],
     'bss:session': { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at },
+    ...(ignored.length === 0 ? {} : { 'bss:ignored': ignored }),
   };
 }
 
 /** The refusal of a create, as W3C has it. */
-function notCreated({ body, retryAfter }: InnerAnswer): NewSessionAnswer {
+function notCreated({ status, body, retryAfter }: InnerAnswer): NewSessionAnswer {
   const code = String(body['error']);
   const message = `${code}: ${String(body['message'])}`;
-  const answer = webDriverError('session not created', message, { data: body });
+  // A field of bss:options, or an option of Chrome that is one.
+  const error = status === 400 ? 'invalid argument' : 'session not created';
+  const answer = webDriverError(error, message, { data: body });
   return { ...answer, ...(retryAfter === undefined ? {} : { retryAfter }) };
 }

@@ -81,6 +81,19 @@ test.each([[''], ['x'], ['[]'], ['null'], ['"x"'], ['{}'], ['{"capabilities":[]}
   },
 );
 
+test.each([
+  [{ acceptInsecureCerts: 1 }],
+  [{ pageLoadStrategy: 'Eager' }],
+  [{ 'bss:options': { no_such: 1 } }],
+  [{ 'bss:options': { duration: '1s' } }],
+  [{ 'goog:chromeOptions': { args: ['--window-size=1,1'] } }],
+])('an invalid capability makes no session: %j', async (alwaysMatch) => {
+  const body = JSON.stringify({ capabilities: { alwaysMatch } });
+  const answer = await ask('POST', '/wd/hub/session', { body });
+  expect(answer).toMatchObject(refused(400, 'invalid argument'));
+  expect((await app.request('GET', '/api/sessions')).body.sessions).toEqual([]);
+});
+
 test('a body that is no UTF-8 is an invalid argument', async () => {
   const body = Buffer.from(NEW_SESSION.replace('firefox', 'M\u00fcller'), 'latin1');
   const answer = await ask('POST', '/wd/hub/session', { body });

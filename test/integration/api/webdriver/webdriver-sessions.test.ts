@@ -3,6 +3,7 @@ import { createServer, request as send, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Wanted } from '#src/api/webdriver/capabilities.ts';
 import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import type { InnerAnswer, InnerRequests } from '#src/api/webdriver/inner-requests.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -103,6 +104,10 @@ const answerOf = (status: number, body = {}): InnerAnswer => ({
 
 /** A create waits for its browser. */
 const CREATE_MS = 20;
+const NOTHING: Wanted = {
+  ...{ session: {}, driver: {}, majorVersion: null, isBidi: false },
+  ...{ device: null, echoed: {}, ignored: [] },
+};
 const PATIENCE = { activeMs: 60_000, answerMs: 120_000 };
 
 /**
@@ -113,9 +118,10 @@ async function begin(
   answers: { GET: InnerAnswer[]; DELETE: InnerAnswer[] },
   driver: string | null,
   patience = PATIENCE,
+  wanted: Partial<Wanted> = {},
 ) {
-  const gateway = createServer((request, response) => {
-    request.resume();
+  const gateway = createServer(async (request, response) => {
+    commands.push({ path: request.url ?? '', body: JSON.parse(await text(request)) });
     if (driver !== null) response.end(driver);
   });
   gateway.listen(0, '127.0.0.1');
@@ -126,6 +132,7 @@ async function begin(
   });
   using drivers = createDrivers();
   const asked: string[] = [];
+  const commands: { path: string; body: unknown }[] = [];
   const logged: object[] = [];
   const inner: InnerRequests = async (method) => {
     asked.push(method);
@@ -139,7 +146,7 @@ async function begin(
   };
   const { port } = gateway.address() as AddressInfo;
   const answer = await newSession(
-    { session: {}, driver: {}, majorVersion: null },
+    { ...NOTHING, ...wanted },
     {
       inner,
       drivers,
@@ -149,7 +156,7 @@ async function begin(
     },
     patience,
   );
-  return { answer, asked, logged };
+  return { answer, asked, logged, commands };
 }
 
 describe('a New Session', () => {
@@ -164,6 +171,26 @@ describe('a New Session', () => {
     const { answer, asked } = await begin(looks, JSON.stringify({ value: driver }));
     expect(answer.status).toBe(200);
     expect(asked).toEqual(['POST', 'GET', 'GET', 'GET']);
+  });
+
+  test('gives its window the metrics of a device, and tells what had no effect', async () => {
+    const driver = { sessionId: '0'.repeat(32), capabilities: { browserVersion: '1.2' } };
+    const device = { width: 360, height: 640, pixelRatio: 3, isMobile: true, isTouch: true };
+    const { answer, commands } = await begin(
+      { GET: [active], DELETE: [] },
+      JSON.stringify({ value: driver }),
+      PATIENCE,
+      { device, echoed: { 'se:downloadsEnabled': true }, ignored: ['--mute-audio'] },
+    );
+    const path = `/session/${driver.sessionId}/goog/cdp/execute`;
+    const metrics = { width: 360, height: 640, deviceScaleFactor: 3, mobile: true };
+    expect(commands.slice(1)).toEqual([
+      { path, body: { cmd: 'Emulation.setDeviceMetricsOverride', params: metrics } },
+      { path, body: { cmd: 'Emulation.setTouchEmulationEnabled', params: { enabled: true } } },
+    ]);
+    expect(answer.body.value).toMatchObject({
+      capabilities: { 'se:downloadsEnabled': true, 'bss:ignored': ['--mute-audio'] },
+    });
   });
 
   test('that fails stops its session, however often that is refused', async () => {
