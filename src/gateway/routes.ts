@@ -6,7 +6,8 @@ import type { IncomingMessage } from 'node:http';
 export type Route =
   | { to: 'browser'; ticket: string }
   | { to: 'page'; ticket: string; targetId: string }
-  | { to: 'bidi'; ticket: string }
+  /** `attached`: the capabilities of a session of WebDriver that is there, as JSON. */
+  | { to: 'bidi'; ticket: string; attached: string | null }
   | { to: 'json'; ticket: string; document: JsonDocument; form: TicketForm }
   | { to: 'new-page'; ticket: string; url: string; form: TicketForm }
   | { to: 'tab'; ticket: string; action: 'activate' | 'close'; targetId: string }
@@ -40,8 +41,10 @@ const TICKET = '([A-Za-z0-9_-]{24,314})';
 /** A browser's own id. 36 characters of this form are no ticket: those are random. */
 const GUID = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 const BROWSER = new RegExp(`^/devtools/browser/(?!${GUID}/?$)${TICKET}/?$`);
-const BIDI = new RegExp(`^/devtools/bidi/${TICKET}/?$`);
-const BARE_BIDI = /^\/devtools\/bidi\/?$/;
+/** BiDi's own paths: `/session`, and `/session/<id>` of a session of WebDriver. */
+const BIDI = new RegExp(`^/devtools/bidi/${TICKET}(?:/session(/[A-Za-z0-9._-]{1,128})?)?/?$`);
+const BARE_BIDI = /^\/devtools\/bidi(?:\/session)?\/?$/;
+const CAPABILITIES_LENGTH_MAX = 4_096;
 const PAGE = new RegExp(`^/devtools/page/${TICKET}/([A-Za-z0-9-]{1,64})/?$`);
 /**
  * With and without `browser/`: clients append `/json/version/` to the address that they have.
@@ -87,7 +90,8 @@ function parsePath(path: string, query: string): Route | null {
   let match = BROWSER.exec(path);
   if (match?.[1] !== undefined) return { to: 'browser', ticket: match[1] };
   match = BIDI.exec(path);
-  if (match?.[1] !== undefined) return { to: 'bidi', ticket: match[1] };
+  if (match?.[1] !== undefined)
+    return { to: 'bidi', ticket: match[1], attached: match[2] ? capabilitiesOf(query) : null };
   match = PAGE.exec(path);
   if (match?.[1] !== undefined && match[2] !== undefined)
     return { to: 'page', ticket: match[1], targetId: match[2] };
@@ -113,11 +117,17 @@ function parseBare(path: string, query: string, headers: Asking['headers']): Rou
 }
 
 function bareRoute(path: string, given: Given): Route | null {
-  if (BARE_BIDI.test(path)) return { to: 'bidi', ticket: given.ticket };
+  if (BARE_BIDI.test(path)) return { to: 'bidi', ticket: given.ticket, attached: null };
   if (BARE_BROWSER.test(path)) return { to: 'browser', ticket: given.ticket };
   const targetId = BARE_PAGE.exec(path)?.[1];
   if (targetId !== undefined) return { to: 'page', ticket: given.ticket, targetId };
   return jsonRoute(path, given);
+}
+
+/** As New Session has put them into the address; a client's own are worth as much. */
+function capabilitiesOf(query: string): string {
+  const text = new URLSearchParams(query).get('capabilities') ?? '';
+  return text.length <= CAPABILITIES_LENGTH_MAX ? text : '';
 }
 
 /** @param isFirst the rest of the query is an address, which may have a `ticket` of its own */

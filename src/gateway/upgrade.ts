@@ -154,7 +154,8 @@ async function connect(
     return null;
   }
   if (route.to === 'bidi') {
-    const refusal = await bidi.connect(handshake, session.cdp, connection, dialTimeoutMs);
+    const more = { attached: route.attached, dialTimeoutMs };
+    const refusal = await bidi.connect(handshake, session.cdp, connection, more);
     if (refusal?.code !== 'BROWSER_UNREACHABLE') return refusal;
     return await admission.unreachable(connection, refusal.context);
   }

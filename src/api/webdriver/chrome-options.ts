@@ -1,5 +1,5 @@
+import { isRecord } from '#src/http/webdriver-capabilities.ts';
 import { permissionNames } from '../schemas/emulation.ts';
-import { isRecord } from './validate-capabilities.ts';
 
 /** What `goog:chromeOptions` asks of a session. */
 export type ChromeOptions = {

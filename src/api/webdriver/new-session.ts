@@ -73,7 +73,7 @@ export async function newSession(
   if (failure !== null) return failed(failure);
   const value = {
     sessionId: webDriverId({ sessionId: id, driverId }),
-    capabilities: presentCapabilities(capabilities, session.body, wanted),
+    capabilities: presentCapabilities(capabilities, session.body, wanted, driverId),
   };
   return { status: 200, body: { value } };
 }
@@ -190,19 +190,36 @@ async function textOf(response: IncomingMessage): Promise<string> {
 function presentCapabilities(
   capabilities: Record<string, unknown>,
   session: Record<string, unknown>,
-  { echoed, ignored }: Wanted,
+  { echoed, ignored, isBidi }: Wanted,
+  driverId: string,
 ): Record<string, unknown> {
   const { 'goog:chromeOptions': _ours, ...rest } = capabilities;
-  const { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at } = session;
+  const { id, session_name, cdp_url, bidi_url } = session;
+  const { viewer_url, vnc_url, vnc_password, expires_at } = session;
+  const named = { id, session_name, cdp_url, bidi_url };
   return {
     ...rest,
     ...echoed,
     platformName: 'linux',
     'se:cdp': cdp_url,
     'se:cdpVersion': rest['browserVersion'],
-    'bss:session': { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at },
+    ...(isBidi ? { webSocketUrl: webSocketUrl(String(bidi_url), driverId, capabilities) } : {}),
+    'bss:session': { ...named, viewer_url, vnc_url, vnc_password, expires_at },
     ...(ignored.length === 0 ? {} : { 'bss:ignored': ignored }),
   };
+}
+
+/**
+ * Where the session answers by BiDi. The address says what of its capabilities holds there, too: a
+ * gateway knows none of them.
+ */
+function webSocketUrl(
+  bidiUrl: string,
+  driverId: string,
+  { acceptInsecureCerts, unhandledPromptBehavior }: Record<string, unknown>,
+): string {
+  const capabilities = JSON.stringify({ acceptInsecureCerts, unhandledPromptBehavior });
+  return `${bidiUrl}/session/${driverId}?${new URLSearchParams({ capabilities }).toString()}`;
 }
 
 /** The refusal of a create, as W3C has it. */

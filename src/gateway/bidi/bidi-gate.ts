@@ -10,6 +10,7 @@ import { createBidiProcesses, type BidiLimits } from './bidi-processes.ts';
 export type BidiGate = {
   /**
    * Connects a client's WebSocket to WebDriver BiDi for its browser, by a process of its own.
+   * `attached`: the capabilities of the client's session of WebDriver, as JSON.
    * Returns null once bytes flow, or a rejection, before anything was sent to the client.
    * @throws DialFailed if the browser, or the process, does not answer
    */
@@ -17,7 +18,7 @@ export type BidiGate = {
     handshake: ClientHandshake,
     cdp: CdpEndpoint,
     connection: Connection,
-    dialTimeoutMs: number,
+    more: { attached: string | null; dialTimeoutMs: number },
   ): Promise<Rejection | null>;
   /** The processes that run. */
   pids(): number[];
@@ -27,11 +28,12 @@ export function createBidiGate(limits: BidiLimits, log: Pick<Logger, 'warn'>): B
   const processes = createBidiProcesses(limits, log);
   return {
     pids: () => processes.pids(),
-    async connect(handshake, cdp, connection, dialTimeoutMs) {
+    async connect(handshake, cdp, connection, { attached, dialTimeoutMs }) {
       const { signal } = connection;
       const browser = await dial(cdp, { timeoutMs: dialTimeoutMs, signal });
       const { port, path } = cdp;
-      const started = processes.start(connection.organizationId, browser, { port, path });
+      const at = { port, path, attached };
+      const started = processes.start(connection.organizationId, browser, at);
       if (isRejection(started)) {
         browser.destroy();
         return started;

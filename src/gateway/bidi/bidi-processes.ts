@@ -54,17 +54,21 @@ export type BidiProcess = {
   kill(): void;
 };
 
+/** The browser's DevTools socket, and the session of WebDriver that the client has. */
+export type BidiTarget = {
+  port: number;
+  path: string;
+  /** Its capabilities, as JSON; null: it has none, and begins one of BiDi's. */
+  attached: string | null;
+};
+
 export type BidiProcesses = {
   /**
    * Starts a process on a connection to a browser, which is closed with it. A rejection, which
    * leaves the browser's connection open: too many run, or the machine has no descriptors or no
    * process left.
    */
-  start(
-    organizationId: string,
-    browser: Socket,
-    at: { port: number; path: string },
-  ): BidiProcess | Rejection;
+  start(organizationId: string, browser: Socket, at: BidiTarget): BidiProcess | Rejection;
   /** Those that run, for tests and metrics. */
   pids(): number[];
 };

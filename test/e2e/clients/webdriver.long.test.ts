@@ -59,6 +59,14 @@ describe('the first script', () => {
     expect(await sessionOf('by-python')).toMatchObject({ ended_reason: 'user' });
   });
 
+  test('of Selenium’s BiDi hears what a page logs and loads', async () => {
+    const python = await installPython(folder.path, ['selenium==4.49.0']);
+    const listen = join(EXAMPLES, 'selenium/listen.py');
+    const { stdout } = await run(python, [listen, hub, site.url], RUN);
+    expect(stdout.trim().split('\n')).toEqual(['True', 'Hello from Web form']);
+    expect(await sessionOf('by-bidi')).toMatchObject({ ended_reason: 'user' });
+  });
+
   test('of Selenium for Java fills in a form and stops its session', async () => {
     const lib = join(folder.path, 'lib');
     await copyFile(join(EXAMPLES, 'selenium/pom.xml'), join(folder.path, 'pom.xml'));

@@ -17,6 +17,10 @@ const { FileDetector } = createRequire(import.meta.url)(
   'selenium-webdriver/remote',
 ) as typeof import('selenium-webdriver/remote.js');
 
+const logInspector = createRequire(import.meta.url)(
+  'selenium-webdriver/bidi/logInspector',
+) as typeof import('selenium-webdriver/bidi/logInspector.js');
+
 /** Selenium's own client at /wd/hub of the whole service, with real browsers. */
 let service: RealService;
 let site: FormSite;
@@ -90,6 +94,30 @@ describe('Selenium', () => {
     await driver.findElement(By.name('my-file')).sendKeys(file);
     const read = 'return document.querySelector("[name=my-file]").files[0].text()';
     expect(await driver.executeScript(read)).toBe('Hello from afar');
+  });
+});
+
+describe('Selenium with BiDi', () => {
+  test('hears what a page logs, beside its commands', async () => {
+    const driver = await start({ webSocketUrl: true, unhandledPromptBehavior: 'ignore' });
+    const inspector = await logInspector(driver);
+    const heard = Promise.withResolvers<string>();
+    await inspector.onConsoleEntry((entry: { text: string }) => heard.resolve(entry.text));
+    await driver.get(site.url);
+    await driver.executeScript('console.log("from " + document.title); setTimeout(alert)');
+    expect(await heard.promise).toBe('from Web form');
+    // Both see the same prompt, and neither has closed it.
+    const alert = await driver.wait(until.alertIsPresent(), 60_000);
+    await alert.accept();
+    await inspector.close();
+    expect(await driver.getTitle()).toBe('Web form');
+  });
+
+  test('has no address where it was not asked for', async () => {
+    const driver = await start();
+    const capabilities = await driver.getCapabilities();
+    expect(capabilities.get('webSocketUrl')).toBeUndefined();
+    expect(capabilities.get('bss:session')).toHaveProperty('bidi_url');
   });
 });
 

@@ -31,7 +31,12 @@ function serve({ directory }: Site): void {
   directory.set('s1', { status: 'active', cdp: browser.cdp, vnc: browser.vnc });
 }
 
-type Answer = { id: number | null; type: string; error?: string; result?: { context?: string } };
+type Answer = {
+  id: number | null;
+  type: string;
+  error?: string;
+  result?: { context?: string; ready?: boolean };
+};
 const MIB = 1024 * 1024;
 
 /** Sends a command and resolves with what has its id. */
@@ -107,6 +112,69 @@ test('what is no command is answered, and what is too large ends that connection
   expect(await command(other, status(6))).toMatchObject({ type: 'success' });
   other.socket.close();
   await until(() => site.gateway.bidiPids().length === 0, 'both processes ended');
+});
+
+test('parameters that the protocol does not allow are refused, without a path', async () => {
+  const client = await openSocket(site.bidiUrl('s1'));
+  await openPage(client);
+  const wrong = [
+    ['browsingContext.navigate', { context: 1 }],
+    ['session.subscribe', { events: ['no.such'] }],
+    ['session.subscribe', {}],
+    ['script.evaluate', { expression: '1' }],
+  ] as const;
+  for (const [index, [method, params]] of wrong.entries()) {
+    const id = 20 + index;
+    const answer = await command(client, { id, text: JSON.stringify({ id, method, params }) });
+    expect([method, answer.error]).toEqual([method, 'invalid argument']);
+  }
+  expect(client.messages.map(String).join()).not.toMatch(/file:|node_modules|stacktrace/);
+  client.socket.close();
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+});
+
+test('session.end closes the connection of a session of BiDi, and leaves the browser', async () => {
+  const client = await openSocket(`${site.bidiUrl('s1')}/session`);
+  await openPage(client);
+  const end = { id: 30, text: '{"id":30,"method":"session.end","params":{}}' };
+  expect(await command(client, end)).toMatchObject({ type: 'success', result: {} });
+  expect((await client.closed).code).toBe(1_000);
+  const other = await openSocket(site.bidiUrl('s1'));
+  expect(await command(other, status(31))).toMatchObject({ result: { ready: true } });
+  other.socket.close();
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+});
+
+test('a client of a session of WebDriver needs no session.new, and prompts are as it has asked', async () => {
+  for (const [behavior, handler] of [
+    ['ignore', 'ignore'],
+    ['dismiss and notify', 'dismiss'],
+  ]) {
+    const query = new URLSearchParams({
+      capabilities: JSON.stringify({ unhandledPromptBehavior: behavior }),
+    });
+    const client = await openSocket(`${site.bidiUrl('s1')}/session/${'a'.repeat(32)}?${query}`);
+    expect(await command(client, status(1))).toMatchObject({ result: { ready: false } });
+    const tree = { id: 2, text: '{"id":2,"method":"browsingContext.getTree","params":{}}' };
+    const { result } = await command(client, tree);
+    const [first] = (result as unknown as { contexts: { context: string }[] }).contexts;
+    const events = '{"id":3,"method":"session.subscribe","params":{"events":["browsingContext"]}}';
+    expect(await command(client, { id: 3, text: events })).toMatchObject({ type: 'success' });
+    const expression = 'setTimeout(() => alert("hello"))';
+    const params = { expression, target: { context: first?.context }, awaitPromise: false };
+    client.socket.send(JSON.stringify({ id: 4, method: 'script.evaluate', params }));
+    const opened = () => client.messages.map(String).find((text) => text.includes('PromptOpened'));
+    await until(() => opened() !== undefined, 'the prompt');
+    expect(JSON.parse(opened() ?? '')).toMatchObject({ params: { handler, message: 'hello' } });
+    if (handler === 'ignore') {
+      const accept = { context: first?.context, accept: true };
+      const method = 'browsingContext.handleUserPrompt';
+      const text = JSON.stringify({ id: 5, method, params: accept });
+      expect(await command(client, { id: 5, text })).toMatchObject({ type: 'success' });
+    }
+    client.socket.close();
+    await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+  }
 });
 
 test('an answer of 16 MiB reaches a client that reads', async () => {

@@ -193,6 +193,28 @@ describe('a New Session', () => {
     });
   });
 
+  test('answers where BiDi is, with what holds there, if that was asked for', async () => {
+    const sessionId = '0'.repeat(32);
+    const capabilities = { browserVersion: '1.2', unhandledPromptBehavior: 'ignore' };
+    const driver = JSON.stringify({ value: { sessionId, capabilities } });
+    const bidi_url = 'ws://gateway:1/devtools/bidi/ticket';
+    const looks = () => ({
+      GET: [answerOf(200, { id: 'ses_1', status: 'active', bidi_url })],
+      DELETE: [],
+    });
+    const asked = await begin(looks(), driver, PATIENCE, { isBidi: true });
+    const { capabilities: answered } = asked.answer.body.value as {
+      capabilities: Record<string, string>;
+    };
+    const address = new URL(answered['webSocketUrl'] ?? '');
+    expect(`${address.origin}${address.pathname}`).toBe(`${bidi_url}/session/${sessionId}`);
+    expect(JSON.parse(address.searchParams.get('capabilities') ?? '')).toEqual({
+      unhandledPromptBehavior: 'ignore',
+    });
+    const not = await begin(looks(), driver, PATIENCE, { isBidi: false });
+    expect(JSON.stringify(not.answer.body)).not.toContain('webSocketUrl');
+  });
+
   test('that fails stops its session, however often that is refused', async () => {
     const refused = JSON.stringify({ value: { message: 'no' } });
     const stops = { GET: [active], DELETE: [limited, unavailable, answerOf(200)] };

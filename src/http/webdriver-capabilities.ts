@@ -1,4 +1,7 @@
-/** Validates capabilities as W3C WebDriver says (7.2, "validate capabilities"). */
+/**
+ * Capabilities as W3C WebDriver processes them (7.2), of a New Session at /wd/hub and of BiDi's
+ * `session.new`.
+ */
 
 export type Capabilities = Record<string, unknown>;
 
@@ -37,9 +40,8 @@ const fields =
     if (!isRecord(value)) return 'is no object';
     for (const [name, field] of Object.entries(value)) {
       const check = own(checks, name);
-      if (check === undefined) return `has no ${shown(name)}`;
-      const flaw = check(field);
-      if (flaw !== null) return `has a ${name} that ${flaw}`;
+      const flaw = check === undefined ? 'is not known' : check(field);
+      if (flaw !== null) return below(name, flaw);
     }
     return null;
   };
@@ -105,25 +107,72 @@ function chromeOptions(options: Record<string, unknown>): string | null {
   for (const [name, value] of Object.entries(options)) {
     // Java's client sends null for what is not set.
     const flaw = value === null ? null : (own(CHROME_OPTIONS, name)?.(value) ?? null);
-    if (flaw !== null) return `has a ${name} that ${flaw}`;
+    if (flaw !== null) return below(name, flaw);
   }
   return null;
+}
+
+const NAMES = ['chrome', 'chromium', ''];
+const PLATFORMS = ['linux', 'any', ''];
+/** Proxies that ask for what a session has. */
+const NO_PROXY: readonly unknown[] = ['direct', 'system', undefined];
+
+/**
+ * Validates and merges a request's `alwaysMatch` and `firstMatch`: the alternatives, in the order
+ * in which they are tried. Those that have names as this service has them come before those that
+ * write them otherwise (`Chrome`, `LINUX`), as Grids take them.
+ * @returns what W3C does not allow
+ */
+export function mergeCapabilities(request: unknown): Capabilities[] | string {
+  if (!isRecord(request)) return 'capabilities is no object';
+  const { alwaysMatch = {}, firstMatch = [{}] } = request;
+  const always = validateCapabilities(alwaysMatch);
+  if (typeof always === 'string') return `alwaysMatch${always}`;
+  if (!Array.isArray(firstMatch) || firstMatch.length === 0)
+    return 'firstMatch is no list of objects';
+  const merged: Capabilities[] = [];
+  for (const [index, asked] of (firstMatch as unknown[]).entries()) {
+    const alternative = validateCapabilities(asked);
+    if (typeof alternative === 'string') return `firstMatch[${index}]${alternative}`;
+    const twice = Object.keys(alternative).find((name) => Object.hasOwn(always, name));
+    if (twice !== undefined) return `${shown(twice)} is in alwaysMatch and in firstMatch`;
+    merged.push({ ...always, ...alternative });
+  }
+  return [...merged.filter(isExact), ...merged.filter((asked) => !isExact(asked))];
+}
+
+function isExact({ browserName = '', platformName = '' }: Capabilities): boolean {
+  return NAMES.includes(browserName as string) && ['linux', ''].includes(platformName as string);
+}
+
+/** Why no browser here is as asked for; null: all are. */
+export function mismatchOf(asked: Capabilities): string | null {
+  const { browserName = '', platformName = '', proxy } = asked;
+  if (!isOneOf(NAMES, browserName)) return 'browserName is chrome or chromium here';
+  if (!isOneOf(PLATFORMS, platformName)) return 'platformName is linux here';
+  const { proxyType, ...further } = (proxy ?? {}) as Record<string, unknown>;
+  const isNone = NO_PROXY.includes(proxyType) && Object.keys(further).length === 0;
+  return isNone ? null : 'proxy is not possible here: use egress in bss:options';
+}
+
+function isOneOf(words: readonly string[], value: unknown): boolean {
+  return words.includes(String(value).toLowerCase());
 }
 
 /**
  * The capabilities without those that are null.
  * @returns why they are not valid
  */
-export function validateCapabilities(asked: unknown): Capabilities | string {
-  if (!isRecord(asked)) return 'is no object';
+function validateCapabilities(asked: unknown): Capabilities | string {
+  if (!isRecord(asked)) return ' is no object';
   const valid: [string, unknown][] = [];
   for (const [name, value] of Object.entries(asked)) {
     if (value === null) continue;
     const check = own(CHECKS, name);
     if (check === undefined && !isExtension(name))
-      return `has ${shown(name)}, which is not known: a capability that is not W3C’s has a colon`;
+      return below(name, 'is not known: a capability that is not W3C’s has a colon');
     const flaw = check?.(value) ?? null;
-    if (flaw !== null) return `has a ${name} that ${flaw}`;
+    if (flaw !== null) return below(name, flaw);
     valid.push([name, value]);
   }
   return Object.fromEntries(valid);
@@ -140,6 +189,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 function own<Value>(values: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
+/** A flaw of a field, as one of what it stands in: `.timeouts.script is no …`. */
+function below(name: string, flaw: string): string {
+  return `.${shown(name)}${flaw.startsWith('.') ? '' : ' '}${flaw}`;
 }
 
 /** Of a name that an answer repeats. */
