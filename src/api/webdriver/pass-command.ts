@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { reject, type ErrorName } from '#src/errors.ts';
+import { createFairSlots } from '#src/async/fair-slots.ts';
+import { isRejection, reject, type ErrorName, type Rejection } from '#src/errors.ts';
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import { createGrowing } from '#src/foreign/growing.ts';
 import { untilAborted } from '#src/objects/body.ts';
@@ -9,12 +10,24 @@ import { goneSignal } from '../http/client-gone.ts';
 import { codingOf, Unreadable } from '../http/body-coding.ts';
 import { allowSlowBody } from '../http/malformed-requests.ts';
 import type { DriverCommand, Drivers } from './drivers.ts';
+import { BEGINNING_BYTES, hasChangedName, withKeptName } from './upload-name.ts';
 import { webDriverError, webDriverRejection, type WebDriverAnswer } from './webdriver-error.ts';
 
 /** A gateway gives a command 330 s. */
 export const COMMAND_MS = 335_000;
 /** A body without a length is held in memory; files come with one, and may be larger. */
 const UNSIZED_BYTES_MAX = 1024 * 1024;
+/** A gateway takes no more. */
+const COMMAND_BYTES_MAX = 32 * 1024 * 1024;
+const DROPPED_BYTES_MAX = 8 * COMMAND_BYTES_MAX;
+const TOO_LARGE =
+  'The body of a command may have 32 MiB. Put a larger file by ' +
+  'PUT /api/sessions/{id}/files/{name}, and send the path that it answers as keys.';
+const UNSIZED = {
+  message: 'The body of a command in a coding, or without a Content-Length, may have 1 MiB.',
+};
+/** Each holds up to four times its body in memory. */
+const renaming = createFairSlots({ slots: 2, slotsPerOwner: 1 });
 const REFUSAL_BYTES_MAX = 64 * 1024;
 /**
  * The longest silence in the middle of a body. While a person holds the session the gateway reads
@@ -36,8 +49,8 @@ export async function passCommand(
   if (gone.aborted) clearTimeout(timer);
   else gone.addEventListener('abort', () => clearTimeout(timer), { once: true });
   try {
-    const body = await bodyOf(request, signal);
-    if (body === null) return sendWebDriver(reply, tooLarge());
+    const body = await bodyOf(request, { isUpload: to.path.endsWith('/file'), signal });
+    if (isRejection(body)) return sendWebDriver(reply, webDriverRejection(body));
     const { method } = request;
     const { response, isDrivers } = await drivers.send(to.driverUrl, {
       method,
@@ -77,24 +90,81 @@ export function sendWebDriver(
   return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 
-/** Null: it has no length and is too large. */
+/**
+ * The body of a command, or why it is too large.
+ * @param isUpload it is a file, whose name may have to be changed
+ */
 async function bodyOf(
   request: FastifyRequest,
-  signal: AbortSignal,
-): Promise<DriverCommand['body'] | null> {
+  { isUpload, signal }: { isUpload: boolean; signal: AbortSignal },
+): Promise<DriverCommand['body'] | Rejection> {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   allowSlow(request.raw);
   const isSized = encoding === undefined && codingOf(request) === null;
-  if (isSized) return { bytes: Number(length ?? 0), from: request.raw };
+  const bytes = Number(length ?? 0);
+  if (isSized && bytes > COMMAND_BYTES_MAX) return refuseUnread(piecesOf(request.raw, signal));
+  if (isSized && isUpload && bytes > 0) return uploadOf(request, bytes, signal);
+  if (isSized) return { bytes, from: request.raw };
   const kept = createGrowing(UNSIZED_BYTES_MAX);
-  // The stream of a request takes the connection with it when it is destroyed.
-  const body = (request.body ?? request.raw) as Readable;
-  const pieces = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-  for await (const piece of untilAborted(pieces, signal)) {
-    if (kept.bytes() + piece.length > UNSIZED_BYTES_MAX) return null;
+  for await (const piece of piecesOf((request.body ?? request.raw) as Readable, signal)) {
+    if (kept.bytes() + piece.length > UNSIZED_BYTES_MAX)
+      return reject('PAYLOAD_TOO_LARGE', {}, UNSIZED);
     kept.add(piece);
   }
   return { bytes: kept.bytes(), from: kept.all().toString('utf8') };
+}
+
+/** The stream of a request takes the connection with it when it is destroyed: this does not. */
+function piecesOf(body: Readable, signal: AbortSignal): AsyncIterable<Buffer> {
+  const pieces = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  return untilAborted(pieces, signal) as AsyncIterable<Buffer>;
+}
+
+/**
+ * A client that is still sending when its connection is closed does not read the refusal: so it may
+ * send for a while.
+ */
+async function refuseUnread(body: AsyncIterable<Buffer>): Promise<Rejection> {
+  let dropped = 0;
+  for await (const piece of body) {
+    dropped += piece.length;
+    if (dropped > DROPPED_BYTES_MAX) break;
+  }
+  return reject('PAYLOAD_TOO_LARGE', {}, { message: TOO_LARGE });
+}
+
+/**
+ * An upload as it arrives. Only one whose name chromedriver would change is held in memory, by one
+ * caller of an organization at a time.
+ */
+async function uploadOf(
+  { raw, caller }: FastifyRequest,
+  bytes: number,
+  signal: AbortSignal,
+): Promise<DriverCommand['body']> {
+  const arriving = piecesOf(raw, signal)[Symbol.asyncIterator]();
+  let beginning: Buffer = Buffer.alloc(0);
+  while (beginning.length < Math.min(BEGINNING_BYTES, bytes)) {
+    const { done, value } = await arriving.next();
+    if (done === true) break;
+    beginning = Buffer.concat([beginning, value]);
+  }
+  async function* all() {
+    yield beginning;
+    yield* { [Symbol.asyncIterator]: () => arriving };
+  }
+  if (!hasChangedName(beginning))
+    return { bytes, from: Readable.from(all(), { objectMode: false }) };
+  const slot = await renaming.acquire(caller.organizationId);
+  try {
+    const kept = createGrowing(COMMAND_BYTES_MAX);
+    for await (const piece of all()) kept.add(piece);
+    const body = kept.all();
+    const from = withKeptName(body) ?? body.toString('utf8');
+    return { bytes: Buffer.byteLength(from), from };
+  } finally {
+    slot?.[Symbol.dispose]();
+  }
 }
 
 /** A file of a slow client may take longer than other bodies. */
@@ -130,8 +200,4 @@ function refusalOf(text: string): WebDriverAnswer {
     context: Record<string, unknown>;
   };
   return webDriverRejection(reject(error, context, { message }));
-}
-
-function tooLarge(): WebDriverAnswer {
-  return webDriverRejection(reject('PAYLOAD_TOO_LARGE'));
 }

@@ -31,6 +31,7 @@ const MEANINGS: Partial<Record<ErrorName, WebDriverError>> = {
   INVALID_REQUEST: 'invalid argument',
   PAYLOAD_TOO_LARGE: 'invalid argument',
   UNSUPPORTED_MEDIA_TYPE: 'invalid argument',
+  FILE_NOT_FOUND: 'invalid argument',
   NOT_FOUND: 'invalid session id',
   SESSION_NOT_FOUND: 'invalid session id',
   SESSION_ENDED: 'invalid session id',

@@ -8,12 +8,20 @@ export class BodyTooLarge extends Error {
   override readonly name = 'BodyTooLarge';
 }
 
+/** The refusal of what is larger, with the bound and the way out. */
+export function tooLarge(): Rejection {
+  const message =
+    'A command and its answer may have 32 MiB. Put a larger file by ' +
+    'PUT /api/sessions/{id}/files/{name}, and send the path that it answers as keys.';
+  return reject('PAYLOAD_TOO_LARGE', {}, { message });
+}
+
 /** The length of a command's body. The driver takes none without a length. */
 export function lengthOf({ headers }: IncomingMessage): number | Rejection {
   if (headers['transfer-encoding'] !== undefined)
     return reject('INVALID_REQUEST', {}, { message: 'A command needs a Content-Length.' });
   const length = Number(headers['content-length'] ?? 0);
-  return length <= BODY_BYTES_MAX ? length : reject('PAYLOAD_TOO_LARGE');
+  return length <= BODY_BYTES_MAX ? length : tooLarge();
 }
 
 /** The bytes of a message. @throws BodyTooLarge once there are more than 32 MiB */

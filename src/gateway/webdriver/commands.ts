@@ -9,7 +9,7 @@ import type { Connection } from '../connections/connection.ts';
 import { ofAddress, type Refused, type TicketAdmission } from '../access/ticket-admission.ts';
 import type { Ticket } from '../access/ticket.ts';
 import type { Route } from '../routes.ts';
-import { BodyTooLarge, bounded, lengthOf, readBody, unlessSilent } from './body.ts';
+import { BodyTooLarge, bounded, lengthOf, readBody, tooLarge, unlessSilent } from './body.ts';
 import type { DriverAgents } from './driver-agents.ts';
 import { attachTo } from './new-session.ts';
 
@@ -134,7 +134,7 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
   } catch (error) {
     options.counted('unanswered');
     if (gone.signal.aborted) return null;
-    if (error instanceof BodyTooLarge) return reject('PAYLOAD_TOO_LARGE');
+    if (error instanceof BodyTooLarge) return tooLarge();
     const { organizationId, sessionId } = connection;
     if (!connection.signal.aborted)
       options.log.warn({ err: error, organizationId, sessionId }, 'WebDriver did not answer');

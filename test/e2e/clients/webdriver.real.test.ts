@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Builder, By, until, type WebDriver } from 'selenium-webdriver';
@@ -20,6 +20,13 @@ const { FileDetector } = createRequire(import.meta.url)(
 const logInspector = createRequire(import.meta.url)(
   'selenium-webdriver/bidi/logInspector',
 ) as typeof import('selenium-webdriver/bidi/logInspector.js');
+
+/** The types lack them. */
+type Downloads = {
+  getDownloadableFiles(): Promise<string[]>;
+  downloadFile(name: string, folder: string): Promise<void>;
+  deleteDownloadableFiles(): Promise<void>;
+};
 
 /** Selenium's own client at /wd/hub of the whole service, with real browsers. */
 let service: RealService;
@@ -94,6 +101,46 @@ describe('Selenium', () => {
     await driver.findElement(By.name('my-file')).sendKeys(file);
     const read = 'return document.querySelector("[name=my-file]").files[0].text()';
     expect(await driver.executeScript(read)).toBe('Hello from afar');
+    // chromedriver alone would put U+FFFD into the name.
+    const quoted = join(folder.path, 'M\u00fcller "1".txt');
+    await writeFile(quoted, 'quoted');
+    await driver.get(site.url);
+    await driver.findElement(By.name('my-file')).sendKeys(quoted);
+    const name = 'return document.querySelector("[name=my-file]").files[0].name';
+    expect(await driver.executeScript(name)).toBe('M\u00fcller _1_.txt');
+    expect(await driver.executeScript(read)).toBe('quoted');
+  });
+
+  test('lists, gets and removes what the browser has downloaded', async () => {
+    const driver = (await start({ 'se:downloadsEnabled': true })) as WebDriver & Downloads;
+    await driver.get(site.url);
+    await driver.executeScript(
+      `const link = document.createElement('a');
+       link.href = URL.createObjectURL(new Blob(['from the page']));
+       link.download = 'report.txt';
+       link.click();`,
+    );
+    const names = () => driver.getDownloadableFiles();
+    await eventually(async () => (await names()).length === 1, 'the download');
+    expect(await names()).toEqual(['report.txt']);
+    await using folder = await scratchDir();
+    await driver.downloadFile('report.txt', folder.path);
+    const file = join(folder.path, 'report.txt');
+    await eventually(
+      async () => (await readFile(file, 'utf8').catch(() => '')) === 'from the page',
+      'the file',
+    );
+    await driver.deleteDownloadableFiles();
+    expect(await names()).toEqual([]);
+  });
+
+  test('gets a refusal of a file that is too large, with the bound and another way', async () => {
+    const { value } = await send('POST', '/session', { capabilities: {} });
+    const path = `/session/${String(value['sessionId'])}`;
+    onTestFinished(() => void send('DELETE', path));
+    const refused = await send('POST', `${path}/se/file`, { file: 'A'.repeat(33 * 1024 ** 2) });
+    expect([refused.status, refused.value['error']]).toEqual([413, 'invalid argument']);
+    expect(refused.value['message']).toMatch(/32 MiB.* PUT \/api\/sessions/);
   });
 });
 

@@ -14,6 +14,7 @@ import { newSession } from '../../webdriver/new-session.ts';
 import { passCommand, sendWebDriver } from '../../webdriver/pass-command.ts';
 import { parseWebDriverId } from '../../webdriver/session-id.ts';
 import { webDriverError, webDriverRejection } from '../../webdriver/webdriver-error.ts';
+import { downloads } from './downloads.ts';
 
 type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl' | 'log'>;
 
@@ -47,7 +48,7 @@ const DOTS = /^(?:\.|%2e){1,2}$/i;
  * commands go to the driver beside its browser. W3C describes the commands, so the document of the
  * API has none.
  */
-export function webDriver(server: ApiServer, dependencies: Needed): void {
+export function webDriver(server: ApiServer, dependencies: ApiDependencies): void {
   server.route({
     method: 'GET',
     url: `${PREFIX}/status`,
@@ -71,6 +72,7 @@ export function webDriver(server: ApiServer, dependencies: Needed): void {
       handler: (request, reply) => begin(server, dependencies, request, reply),
     });
   });
+  downloads(server, dependencies);
   // and here it is passed on as it arrives.
   server.register(async (scope) => {
     takeAnyBody(scope, 'stream');
