@@ -59,8 +59,10 @@ export function createBidiSession({ toMapper, toClient, close, newId }: Sides): 
   /** Commands that came meanwhile. */
   const waiting: Command[] = [];
 
-  const succeed = (id: number, result: object) => toClient({ type: 'success', id, result });
-  const fail = (refusal: Refusal) => void toClient(refusal);
+  const succeed = (to: Command, result: object) =>
+    toClient({ type: 'success', id: to.id, result, ...channelOf(to) });
+  const fail = (refusal: Refusal, to?: Command) =>
+    void toClient({ ...refusal, ...(to === undefined ? {} : channelOf(to)) });
 
   function beginMapper(asked: Capabilities): Promise<MapperMessage> {
     state = 'beginning';
@@ -75,35 +77,36 @@ export function createBidiSession({ toMapper, toClient, close, newId }: Sides): 
   async function begin(command: Command): Promise<void> {
     const { id } = command;
     if (state !== 'none')
-      return fail(refuse(id, 'There is a session already.', 'session not created'));
+      return fail(refuse(id, 'There is a session already.', 'session not created'), command);
     const asked = readNew(command);
-    if ('refusal' in asked) return fail(asked.refusal);
+    if ('refusal' in asked) return fail(asked.refusal, command);
     const answer = await beginMapper(asked.capabilities);
     if (answer.type === 'success') {
       state = 'begun';
       const { capabilities } = answer.result as { capabilities: Capabilities };
-      void succeed(id, { sessionId: newId(), capabilities: presentCapabilities(capabilities) });
+      const presented = presentCapabilities(capabilities);
+      void succeed(command, { sessionId: newId(), capabilities: presented });
     } else {
       state = 'none';
-      void toClient({ ...withoutStack(answer), id });
+      void toClient({ ...withoutStack(answer), id, ...channelOf(command) });
     }
     for (const held of waiting.splice(0)) handle(held);
   }
 
-  async function end({ id }: Command): Promise<void> {
+  async function end(command: Command): Promise<void> {
     state = 'over';
-    await succeed(id, {});
+    await succeed(command, {});
     // As a quit does: the session is one of WebDriver, and ends with its browser.
     if (isAttached) toMapper({ id: CLOSE, method: 'browser.close', params: {} });
     else close();
   }
 
   function handle(command: Command): void {
-    const { id, method } = command;
+    const { method } = command;
     if (state === 'beginning') return void waiting.push(command);
-    if (method === 'session.status') void succeed(id, statusOf(state === 'none'));
+    if (method === 'session.status') void succeed(command, statusOf(state === 'none'));
     else if (method === 'session.new') void begin(command);
-    else if (state !== 'begun') fail(refuseWithoutSession(command));
+    else if (state !== 'begun') fail(refuseWithoutSession(command), command);
     else if ((method as string) === 'session.end') void end(command);
     else toMapper(command);
   }
@@ -128,7 +131,7 @@ export function createBidiSession({ toMapper, toClient, close, newId }: Sides): 
 }
 
 function statusOf(ready: boolean) {
-  return { ready, message: ready ? 'A session can be begun.' : 'There is a session already.' };
+  return { ready, message: ready ? 'ready' : 'already connected' };
 }
 
 function refuseWithoutSession({ id, method }: Command): Refusal {
@@ -145,6 +148,12 @@ function readNew({ id, params }: Command): { capabilities: Capabilities } | { re
   if (capabilities !== undefined) return { capabilities };
   const reasons = [...new Set(merged.map(mismatchOf))].join('; ');
   return { refusal: refuse(id, `${reasons}.`, 'session not created') };
+}
+
+/** Chromium's extension: an answer names the channel of its command. */
+function channelOf(command: Command): object {
+  const channel = (command as { 'goog:channel'?: unknown })['goog:channel'];
+  return typeof channel === 'string' && channel !== '' ? { 'goog:channel': channel } : {};
 }
 
 /** The stack of an error names files of this server. */

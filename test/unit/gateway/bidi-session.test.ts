@@ -66,6 +66,13 @@ describe('without a session', () => {
     expect(commands).toEqual([]);
   });
 
+  test('an answer names the channel of its command', () => {
+    const { send, answers } = open();
+    for (const channel of ['one', '']) send({ ...status, 'goog:channel': channel });
+    send({ ...getTree, 'goog:channel': 'two' });
+    expect(answers.map((answer) => answer['goog:channel'])).toEqual(['one', undefined, 'two']);
+  });
+
   test.each([
     ['no JSON', null],
     ['[]', null],
