@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { startBidiServer } from '#test/support/clients/bidi-server.ts';
+import { startBidiServer } from '#test/support/suites/bidi-server.ts';
 import { tryInstallPython } from '#test/support/clients/python-packages.ts';
-import { trySuite } from '#test/support/clients/suites.ts';
+import { trySuite } from '#test/support/suites/try-suite.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startRealService } from '#test/support/service/real-session.ts';
 
 /**
  * The mapper's own tests of the protocol, against sessions of the service. Without their repository
- * or a Python package index there is nothing to run, and a line says so.
+ * or a Python package index nothing is run, and a line says so.
  */
 const NAME = 'GoogleChromeLabs/chromium-bidi';
 const PACKAGES = [

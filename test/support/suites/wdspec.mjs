@@ -1,6 +1,6 @@
 // W3C's own tests of WebDriver (wdspec) against /wd/hub, where the machine reaches GitHub and a Python
 // package index, or WPT names a checkout of web-platform-tests:
-//   BASE=http://127.0.0.1:8080 KEY=... node test/support/clients/wdspec.mjs [folders]
+//   BASE=http://127.0.0.1:8080 KEY=... node test/support/suites/wdspec.mjs [folders]
 // The tests know no path and no key: a server on loopback adds both. It exits as pytest does.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
