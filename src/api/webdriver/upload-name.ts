@@ -1,3 +1,5 @@
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
+
 /**
  * The name of an uploaded file. A client sends a zip of one file in base64, which chromedriver
  * unpacks; of a name it replaces quotes and others by U+FFFD, and servers refuse such a name. Here
@@ -14,6 +16,7 @@ const CONTROL_MAX = 0x1f;
 const SUBSTITUTE = '_'.charCodeAt(0);
 /** Of a body: it has the whole name of the file, and little of the file. */
 export const BEGINNING_BYTES = 4_096;
+const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /** Clients write base64 in lines, or as one. */
 const BODY = /^\s*\{\s*"file"\s*:\s*"((?:[A-Za-z0-9+/=]|\\n|\\r|\\\/)*)/;
 
@@ -39,7 +42,7 @@ export function withKeptName(body: Buffer): string | null {
 
 function fileOf(body: Buffer): string | null {
   try {
-    const { file } = JSON.parse(body.toString('utf8')) as { file?: unknown };
+    const { file } = parseForeignJson(body, { bytesMax: BODY_BYTES_MAX }) as { file?: unknown };
     return typeof file === 'string' ? file : null;
   } catch {
     return null;

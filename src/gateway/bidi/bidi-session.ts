@@ -1,3 +1,4 @@
+import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 import {
   isRecord,
   mergeCapabilities,
@@ -172,7 +173,7 @@ function presentCapabilities(capabilities: Capabilities): Capabilities {
 /** The capabilities that a client was attached with, as its address has them. */
 export function attachedCapabilities(text: string): Capabilities {
   try {
-    const merged = mergeCapabilities({ alwaysMatch: JSON.parse(text) as unknown });
+    const merged = mergeCapabilities({ alwaysMatch: parseForeignJson(text, { bytesMax: 4_096 }) });
     const [asked] = typeof merged === 'string' ? [] : merged;
     return isRecord(asked) ? asked : {};
   } catch {
