@@ -23,20 +23,20 @@ export type MapperMessage = {
 
 export type BidiSession = {
   /** Begins the session that the client is attached to. Resolves once the mapper has answered. */
-  attach(capabilities: Capabilities): Promise<void>;
+  attach: (capabilities: Capabilities) => Promise<void>;
   /** A message of the client. */
-  take(data: { text: string; isBinary: boolean }): void;
+  take: (data: { text: string; isBinary: boolean }) => void;
   /** A message of the mapper. */
-  takeOfMapper(message: MapperMessage): void;
+  takeOfMapper: (message: MapperMessage) => void;
 };
 
 type Sides = {
-  toMapper(command: Command): void;
+  toMapper: (command: Command) => void;
   /** Resolves once it has gone. */
-  toClient(message: object): Promise<void>;
+  toClient: (message: object) => Promise<void>;
   /** Closes the client's connection, as its session is over. */
-  close(): void;
-  newId(): string;
+  close: () => void;
+  newId: () => string;
 };
 
 /** No client's id: those are not negative. */

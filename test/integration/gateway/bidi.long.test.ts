@@ -153,7 +153,9 @@ test('a client of a session of WebDriver needs no session.new, and prompts are a
     const query = new URLSearchParams({
       capabilities: JSON.stringify({ unhandledPromptBehavior: behavior }),
     });
-    const client = await openSocket(`${site.bidiUrl('s1')}/session/${'a'.repeat(32)}?${query}`);
+    const client = await openSocket(
+      `${site.bidiUrl('s1')}/session/${'a'.repeat(32)}?${query.toString()}`,
+    );
     expect(await command(client, status(1))).toMatchObject({ result: { ready: false } });
     const tree = { id: 2, text: '{"id":2,"method":"browsingContext.getTree","params":{}}' };
     const { result } = await command(client, tree);

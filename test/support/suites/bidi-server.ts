@@ -21,7 +21,7 @@ export async function startBidiServer(apiUrl: string) {
 
   async function serve(client: WebSocket): Promise<void> {
     const waiting: string[] = [];
-    const hold = (data: RawData) => void waiting.push(String(data));
+    const hold = (data: RawData) => void waiting.push((data as Buffer).toString());
     client.on('message', hold);
     client.on('error', () => undefined);
     const { id, bidi_url: url } = await begin();

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import type { IncomingMessage } from 'node:http';
 import { beforeEach, expect, it, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
 import { createTransfers, type Transfers } from '#src/api/http/transfers.ts';

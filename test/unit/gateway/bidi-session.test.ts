@@ -24,7 +24,7 @@ function open() {
   const answers: Record<string, unknown>[] = [];
   let closed = 0;
   const session = createBidiSession({
-    toMapper: (command) => void commands.push(command as never),
+    toMapper: (command) => void commands.push(command),
     toClient: async (message) => void answers.push(message as Record<string, unknown>),
     close: () => void (closed += 1),
     newId: () => 'an-id',
@@ -168,7 +168,7 @@ describe('with a session', () => {
     const event = { type: 'event', method: 'log.entryAdded', params: { stacktrace: 'a page’s' } };
     const failed = { type: 'error', id: 7, error: 'unknown error', stacktrace: 'at /srv/x.ts' };
     for (const message of [event, { type: 'success', id: 6, result: {} }, failed])
-      site.session.takeOfMapper(message as MapperMessage);
+      site.session.takeOfMapper(message);
     expect(site.answers).toEqual([
       event,
       { type: 'success', id: 6, result: {} },

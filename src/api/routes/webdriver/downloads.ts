@@ -26,7 +26,7 @@ const SILENCE_MS = 60_000;
 export function downloads(server: ApiServer, dependencies: ApiDependencies): void {
   server.register(async (plain) => {
     takeAnyBody(plain, 'buffer');
-    const scope = plain.withTypeProvider() as ApiServer;
+    const scope: ApiServer = plain.withTypeProvider();
     scope.route({
       method: 'GET',
       url: URL,

@@ -120,9 +120,11 @@ async function begin(
   patience = PATIENCE,
   wanted: Partial<Wanted> = {},
 ) {
-  const gateway = createServer(async (request, response) => {
-    commands.push({ path: request.url ?? '', body: JSON.parse(await text(request)) });
-    if (driver !== null) response.end(driver);
+  const gateway = createServer((request, response) => {
+    void text(request).then((body) => {
+      commands.push({ path: request.url ?? '', body: JSON.parse(body) });
+      return driver === null ? null : response.end(driver);
+    });
   });
   gateway.listen(0, '127.0.0.1');
   await once(gateway, 'listening');
