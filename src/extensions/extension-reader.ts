@@ -39,9 +39,11 @@ export function createExtensionReader(
   const slots = createFairSlots(turns);
   return {
     async read(organizationId, upload) {
-      const turn = slots.acquire(organizationId);
-      if (turn === null) return unavailable('Too many extensions are being read; try again.');
-      using _ = await turn;
+      // A proxy waits for an answer for a minute and some seconds: for a turn and a reading.
+      const tooLate = AbortSignal.timeout(readMs);
+      using turn = await slots.acquire(organizationId, tooLate);
+      if (turn === null || tooLate.aborted)
+        return unavailable('Too many extensions are being read; try again.');
       try {
         const found = await ask(program, upload, readMs);
         if ('bad' in found) return reject('INVALID_EXTENSION', {}, { message: found.bad });

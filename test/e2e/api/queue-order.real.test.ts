@@ -7,7 +7,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 let service: RunningService;
 beforeAll(async () => {
   service = await startService({
-    ...{ POOL_MAX: '1', POOL_MIN_IDLE: '1', QUEUE_AFTER: '100ms', QUEUE_MAX: '6' },
+    ...{ POOL_MAX: '1', POOL_MIN_IDLE: '1', QUEUE_AFTER: '100ms', QUEUE_MAX: '9' },
   });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());

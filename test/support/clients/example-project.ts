@@ -68,7 +68,7 @@ async function installOthers(name: string, path: string): Promise<string> {
   const made = await mkdtemp(`${place}.`);
   try {
     await writeFile(join(made, 'package.json'), text);
-    const install = ['install', '--no-audit', '--no-fund', '--silent'];
+    const install = ['install', '--no-audit', '--no-fund', '--silent', '--fetch-timeout=30000'];
     await run('npm', install, { cwd: made, env, timeout: INSTALL_MS });
     // Another run may have been quicker.
     await rename(made, place).catch(nullIfThere);

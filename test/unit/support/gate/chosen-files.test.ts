@@ -26,6 +26,11 @@ describe('the long tests that a change runs before it lands', () => {
     ]);
   });
 
+  it('are none that install packages of others, though it edits them', () => {
+    const installs = 'test/e2e/clients/webdriver.long.test.ts';
+    expect(choose([installs], [installs], {})).toEqual([]);
+  });
+
   it('are not those of a folder whose name begins alike', () => {
     expect(choose(['src/backup-tool/a.ts'], long, {})).toEqual([]);
   });
