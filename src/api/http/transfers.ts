@@ -1,4 +1,4 @@
-import { totalmem } from 'node:os';
+import { fitting, readProcessLimits } from '#src/host/process-limits.ts';
 import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 
@@ -31,7 +31,10 @@ const RETRY_AFTER_SECONDS = 5;
  * As many as a quarter of the memory holds of uploads, and an eighth of downloads.
  * @param putBytes what a put of the object store may have in memory
  */
-export function placesFor(putBytes: number, memoryBytes = memoryOfThisProcess()): TransferPlaces {
+export function placesFor(
+  putBytes: number,
+  memoryBytes = readProcessLimits().memoryBytes,
+): TransferPlaces {
   return {
     upload: placesIn(memoryBytes / 4, putBytes),
     download: placesIn(memoryBytes / 8, DOWNLOAD_BYTES),
@@ -39,14 +42,8 @@ export function placesFor(putBytes: number, memoryBytes = memoryOfThisProcess())
   };
 }
 
-function placesIn(bytes: number, each: number): number {
-  return Math.min(PLACES_MAX, Math.max(PLACES_MIN, Math.floor(bytes / each)));
-}
-
-/** That of its container, if it has a bound. */
-function memoryOfThisProcess(): number {
-  const bound = process.constrainedMemory();
-  return bound > 0 ? Math.min(bound, totalmem()) : totalmem();
+function placesIn(memoryBytes: number, eachBytes: number): number {
+  return fitting(memoryBytes, { eachBytes, least: PLACES_MIN, most: PLACES_MAX });
 }
 
 /** @param waitMs how long a transfer waits for a place */

@@ -1,7 +1,7 @@
 import type { SessionState } from '#events/session.ts';
 import { extensionRetention } from '#src/archivist/extension-retention.ts';
 import { filesRetention } from '#src/archivist/files-retention.ts';
-import { requireOwnObjects } from '#src/archivist/own-objects.ts';
+import { requireOwnObjects } from '#src/archivist/bucket-owner.ts';
 import { profileRetention } from '#src/archivist/profile-retention.ts';
 import { recordingRetention, thumbnailRetention } from '#src/archivist/recording-retention.ts';
 import {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileEvent } from '#events/profile.ts';
-import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/own-objects.ts';
+import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/bucket-owner.ts';
 import { profileRetention } from '#src/archivist/profile-retention.ts';
 import { sweepObjects } from '#src/archivist/sweep-objects.ts';
 import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { fromBufferPromise } from 'yauzl';
+import { unzipped } from '#test/support/http/unzipped.ts';
 import { ZipFile } from 'yazl';
 import { expect, test } from 'vitest';
 import { hasChangedName, withKeptName } from '#src/api/webdriver/upload-name.ts';
@@ -18,17 +18,7 @@ async function zipOf(name: string, content: string): Promise<Buffer> {
 }
 const bodyOf = (base64: string) => Buffer.from(JSON.stringify({ file: base64 }));
 
-async function filesIn(body: string) {
-  const { file } = JSON.parse(body) as { file: string };
-  const zip = await fromBufferPromise(Buffer.from(file, 'base64'));
-  const files: [string, string][] = [];
-  for await (const entry of zip.eachEntry()) {
-    const stream = await zip.openReadStreamPromise(entry);
-    files.push([entry.fileName, Buffer.concat(await stream.toArray()).toString()]);
-  }
-  zip.close();
-  return files;
-}
+const filesIn = (body: string) => unzipped((JSON.parse(body) as { file: string }).file);
 
 test.each([
   ['a"b".txt', 'a_b_.txt'],

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/own-objects.ts';
+import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/bucket-owner.ts';
 import {
   startObjectSweep,
   sweepObjects,

@@ -1,4 +1,4 @@
-import { AnotherEventStore, adoptObjects } from '#src/archivist/own-objects.ts';
+import { AnotherEventStore, adoptObjects } from '#src/archivist/bucket-owner.ts';
 import { sweepWithLease, type Sweep } from '#src/archivist/sweep-objects.ts';
 import { reject } from '#src/errors.ts';
 import type { Command } from '../../command.ts';

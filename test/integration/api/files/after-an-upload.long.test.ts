@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openConnection, uploadHead } from '#test/support/http/raw-connection.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -16,19 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 
-const HEAD = 'Host: a\r\nAuthorization: Bearer any\r\n';
-const put = (name: string, length: number) =>
-  `PUT /api/sessions/${id}/files/${name} HTTP/1.1\r\n${HEAD}Content-Length: ${length}\r\n\r\n`;
+const put = (name: string, length: number) => uploadHead(id, name, length);
 
-async function open(): Promise<Socket & { said: () => string }> {
-  const socket = connect(Number(url.port), url.hostname);
-  let said = '';
-  socket.setEncoding('utf8').on('data', (text: string) => void (said += text));
-  socket.on('error', () => undefined);
-  onTestFinished(() => void socket.destroy());
-  await once(socket, 'connect');
-  return Object.assign(socket, { said: () => said });
-}
+const open = () => openConnection(url);
 
 test('after an upload the next request on the connection has its 10 s again, and no more', async () => {
   const socket = await open();

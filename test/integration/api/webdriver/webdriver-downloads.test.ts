@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { fromBufferPromise } from 'yauzl';
+import { unzipped } from '#test/support/http/unzipped.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { decide } from '#src/domain/session/decide.ts';
@@ -40,17 +40,6 @@ async function startSession(
     );
   }
   return { id, path: `/wd/hub/session/${id}.${'0'.repeat(32)}/se/files` };
-}
-
-async function unzipped(base64: string) {
-  const zip = await fromBufferPromise(Buffer.from(base64, 'base64'));
-  const files: [string, string][] = [];
-  for await (const entry of zip.eachEntry()) {
-    const stream = await zip.openReadStreamPromise(entry);
-    files.push([entry.fileName, Buffer.concat(await stream.toArray()).toString()]);
-  }
-  zip.close();
-  return files;
 }
 
 test('they are listed, read in a zip, and no uploads are among them', async () => {
