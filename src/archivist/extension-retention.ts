@@ -16,7 +16,6 @@ export function extensionRetention(
 ): RetentionRule {
   return {
     kind: 'extensions',
-    keepsUntilRemoved: true,
     async judge({ organizationId, id, newestAt }) {
       if (now() - newestAt < KEPT_MS) return 'keep';
       const organization = { kind: 'organization', organizationId } as const;
@@ -24,7 +23,7 @@ export function extensionRetention(
       const { state } = await loadState<'organization'>(eventStore, organization, fresh);
       if (state?.extensions?.some(({ extensionId }) => extensionId === id)) return 'keep';
       for await (const { data } of eventStore.history<'organization'>(organization, REMOVALS))
-        if ('extensionId' in data && data.extensionId === id) return 'remove';
+        if ('extensionId' in data && data.extensionId === id) return 'removed';
       return 'unknown';
     },
   };

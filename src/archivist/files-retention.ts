@@ -23,7 +23,7 @@ export function filesRetention({
       if (session !== null && !isFinal(session.status)) return 'keep';
       const since = session?.endedAt ?? null;
       const until = (since === null ? newestAt : Date.parse(since)) + retainMs;
-      return now() > until ? 'remove' : 'keep';
+      return now() > until ? 'expired' : 'keep';
     },
   };
 }

@@ -16,40 +16,50 @@ export function profileRetention(
   eventStore: EventStore,
   { replacedKeptMs, now }: { replacedKeptMs: number; now: () => number },
 ): RetentionRule {
+  const keptMs = Math.max(KEPT_MS, replacedKeptMs);
+  /** Of the profile that was judged last: the archives of one come one after the other. */
+  let last: { profile: string; sequence: number; replaced: ReadonlyMap<string, number> } | null =
+    null;
+
+  async function replacementsOf(profile: RefOf<'profile'>, sequence: number) {
+    const name = `${profile.organizationId}/${profile.id}`;
+    if (last?.profile !== name || last.sequence !== sequence)
+      last = { profile: name, sequence, replaced: await readReplacements(eventStore, profile) };
+    return last.replaced;
+  }
   return {
     kind: 'profiles',
     judgesEach: true,
-    keepsUntilRemoved: true,
     async judge({ organizationId, id, name = '', newestAt }) {
       if (now() - newestAt < KEPT_MS) return 'keep';
       const profile = { kind: 'profile', organizationId, id } as const;
-      const { state } = await loadState<'profile'>(eventStore, profile, { fromLeader: true });
+      const fresh = { fromLeader: true };
+      const { state, sequence } = await loadState<'profile'>(eventStore, profile, fresh);
       if (state === null) return 'unknown';
-      if (state.removedAt !== null) return 'remove';
-      if (hasArchive(state, name)) return 'keep';
-      const replacedAt = await findReplacement(eventStore, profile, name);
-      if (replacedAt === null) return 'unknown';
-      return now() - replacedAt < Math.max(KEPT_MS, replacedKeptMs) ? 'keep' : 'remove';
+      if (state.removedAt !== null) return 'removed';
+      if (state.versions.some(({ sha256 }) => sha256 === name)) return 'keep';
+      // It was replaced after it was stored, so that no history has to be read yet.
+      if (now() - newestAt < keptMs) return 'keep';
+      const replacedAt = (await replacementsOf(profile, sequence)).get(name);
+      if (replacedAt === undefined) return 'unknown';
+      return now() - replacedAt < keptMs ? 'keep' : 'expired';
     },
   };
 }
 
-function hasArchive(profile: ProfileState | null, sha256: string): boolean {
-  return profile?.versions.some((version) => version.sha256 === sha256) === true;
-}
-
-/** When the profile lost the version, in milliseconds since 1970; null: it never had it. */
-async function findReplacement(
+/** When the profile lost each version that it has no more, in milliseconds since 1970. */
+async function readReplacements(
   eventStore: EventStore,
   profile: RefOf<'profile'>,
-  sha256: string,
-): Promise<number | null> {
+): Promise<ReadonlyMap<string, number>> {
+  const replaced = new Map<string, number>();
   let state: ProfileState | null = null;
-  let replacedAt: number | null = null;
   for await (const { type, data, time } of eventStore.history(profile)) {
-    const before = state;
+    const before: ProfileState | null = state;
     state = evolve<'profile'>(profile, state, { type, data } as never);
-    if (hasArchive(before, sha256) && !hasArchive(state, sha256)) replacedAt = Date.parse(time);
+    const kept = new Set(state.versions.map(({ sha256 }) => sha256));
+    for (const { sha256 } of before?.versions ?? [])
+      if (!kept.has(sha256)) replaced.set(sha256, Date.parse(time));
   }
-  return replacedAt;
+  return replaced;
 }

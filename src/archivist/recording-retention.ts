@@ -30,7 +30,7 @@ function sessionRetention(
       const { state } = await loadState<'session'>(eventStore, session);
       if (state !== null && !isFinal(state.status)) return 'keep';
       const endedAt = state?.endedAt == null ? newestAt : Date.parse(state.endedAt);
-      return now() >= endedAt + retainMs ? 'remove' : 'keep';
+      return now() >= endedAt + retainMs ? 'expired' : 'keep';
     },
   };
 }

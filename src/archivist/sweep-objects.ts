@@ -19,22 +19,18 @@ export type ObjectGroup = {
 };
 
 /**
- * What is to become of a group. `unknown`: no event says that it was removed, and none that it is
- * kept: it stays until an operator decides. An event store that was restored from an older backup,
- * or that is another one, knows nothing of what is in use.
+ * What is to become of a group. `expired`: its time is over by itself, as that of others may be at
+ * once. `removed`: somebody has removed it, or what it is of. `unknown`: no event says that it was
+ * removed, and none that it is kept: it stays until an operator decides. An event store that was
+ * restored from an older backup, or that is another one, knows nothing of what is in use.
  */
-export type Verdict = 'keep' | 'remove' | 'unknown';
+export type Verdict = 'keep' | 'expired' | 'removed' | 'unknown';
 
 /** How long objects of a kind are kept. Objects of a kind without a rule are kept for ever. */
 export type RetentionRule = {
   kind: string;
   /** True: each object is a group. */
   judgesEach?: true;
-  /**
-   * True for what is kept until somebody removes it: few groups are over at once, and many are a
-   * reason to ask first. What is kept for a time may be over all together.
-   */
-  keepsUntilRemoved?: true;
   /** An error keeps the group until the next sweep. */
   judge(group: ObjectGroup): Promise<Verdict>;
 };
@@ -51,7 +47,7 @@ export type SweepDependencies = {
 export type SweepPermissions = {
   /** Remove groups that the event store does not know, too. */
   unknown?: boolean;
-  /** Remove more than a sweep removes by itself of what is kept until it is removed. */
+  /** Remove more than a sweep removes by itself of what somebody has removed. */
   beyondLimit?: boolean;
   /** Count, and remove nothing. */
   isDryRun?: boolean;
@@ -73,11 +69,11 @@ export type Sweep = {
 };
 
 /**
- * The part of a kind's groups that one sweep removes by itself, if the kind is kept until it is
- * removed, and a number that is always allowed. In regular use a sweep finds what was removed since
- * the one before.
+ * The part of a kind's groups that one sweep removes by itself of those that somebody has removed,
+ * and a number that is always allowed: twenty profiles of ten versions. In regular use a sweep
+ * finds what was removed since the one before.
  */
-const LIMIT = { part: 0.05, always: 20 };
+const LIMIT = { part: 0.05, always: 200 };
 /** Groups that are remembered until all of their kind are counted; the others are next. */
 const REMEMBERED_MAX = 10_000;
 
@@ -142,7 +138,7 @@ function report(swept: Sweep, log: Logger): void {
   if (swept.heldBack > 0)
     log.error(
       swept,
-      'too many objects are over at once, and all of their kind stay: see `bss objects sweep`',
+      'too many objects were removed at once, and all of them stay: see `bss objects sweep`',
     );
   if (swept.unknown > 0)
     log.warn(swept, 'objects that the event store does not know stay: see `bss objects sweep`');
@@ -180,36 +176,38 @@ export async function sweepObjects(
   return sweep;
 
   async function sweepKind(rule: RetentionRule): Promise<void> {
-    const waitsForAll = rule.keepsUntilRemoved === true && permissions.beyondLimit !== true;
     const waiting: ObjectGroup[] = [];
-    let [groups, over] = [0, 0];
+    let [groups, gone] = [0, 0];
     for await (const group of groupsOf(objects.list(`${rule.kind}/`), rule)) {
       signal.throwIfAborted();
       groups += 1;
       const verdict = await judged(rule, group);
       if (verdict === 'unknown') sweep.unknown += 1;
-      if (verdict !== 'remove') continue;
-      over += 1;
-      if (!waitsForAll) await removed(group);
-      else if (waiting.length < REMEMBERED_MAX) waiting.push(group);
+      if (verdict !== 'expired' && verdict !== 'removed') continue;
+      sweep.over += 1;
+      if (verdict === 'expired' || permissions.beyondLimit === true) {
+        await remove(group);
+        continue;
+      }
+      gone += 1;
+      if (waiting.length < REMEMBERED_MAX) waiting.push(group);
     }
     sweep.groups += groups;
-    sweep.over += over;
-    if (over > Math.max(LIMIT.always, LIMIT.part * groups) && waitsForAll) sweep.heldBack += over;
-    else for (const group of waiting) await removed(group);
+    if (gone > Math.max(LIMIT.always, LIMIT.part * groups)) sweep.heldBack += gone;
+    else for (const group of waiting) await remove(group);
   }
 
   async function judged(rule: RetentionRule, group: ObjectGroup): Promise<Verdict> {
     try {
       const verdict = await rule.judge(group);
-      return verdict === 'unknown' && permissions.unknown === true ? 'remove' : verdict;
+      return verdict === 'unknown' && permissions.unknown === true ? 'removed' : verdict;
     } catch (error) {
       failed(group, error);
       return 'keep';
     }
   }
 
-  async function removed(group: ObjectGroup): Promise<void> {
+  async function remove(group: ObjectGroup): Promise<void> {
     signal.throwIfAborted();
     if (isDryRun) return;
     try {

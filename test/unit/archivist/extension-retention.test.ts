@@ -40,7 +40,7 @@ test('a zip goes once its organization has removed it, an hour old at least', as
   expect(await verdict(1 * HOUR)).toBe('keep');
   await handle({ type: 'RemoveExtension', extensionId, by: 'ada' });
   expect(await verdict(9.5 * HOUR)).toBe('keep');
-  expect(await verdict(1 * HOUR)).toBe('remove');
+  expect(await verdict(1 * HOUR)).toBe('removed');
   await handle({ type: 'AddExtension', extension });
   expect(await verdict(1 * HOUR)).toBe('keep');
 });

@@ -24,11 +24,11 @@ test.each([
     'one that stopped a day ago',
     [...begun, stopRequested(), stopped(T0, 1)],
     retainMs + 1,
-    'remove',
+    'expired',
   ],
-  ['one that failed long ago', [...begun, failed()], 100 * HOUR, 'remove'],
+  ['one that failed long ago', [...begun, failed()], 100 * HOUR, 'expired'],
   ['one that nothing is known of', [], retainMs + MINUTE, 'keep'],
-  ['one that nothing was known of for long', [], retainMs + MINUTE + 1, 'remove'],
+  ['one that nothing was known of for long', [], retainMs + MINUTE + 1, 'expired'],
 ])('the files of %s', async (_, events, afterMs, verdict) => {
   const session = events.length === 0 ? null : foldAll<'session'>(sessionRef, null, events);
   const rule = filesRetention({

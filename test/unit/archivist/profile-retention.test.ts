@@ -81,3 +81,40 @@ test('an event store of before the saves removes nothing that they have stored',
   const swept = await sweepObjects({ objects, rules }, new AbortController().signal, () => {});
   expect(swept).toMatchObject({ removed: 0, unknown: 3 });
 });
+
+test('versions that were replaced go however many they are, by one read of the history', async () => {
+  const REPLACED = 300;
+  let now = 0;
+  const stored = createMemoryEventStore();
+  const context = createCommandContext(stored, () => now);
+  const objects = createMemoryObjectStore({ now: () => now });
+  const aggregate = { kind: 'profile', organizationId: 'acme', id: 'prf_1' } as const;
+  async function* body() {
+    yield Buffer.from('a');
+  }
+  const names = Array.from({ length: REPLACED + 1 }, (_, n) => `${n}`.padStart(64, '0'));
+  for (const name of names) await objects.put(`profiles/acme/prf_1/${name}`, body());
+  const events: ProfileEvent[] = [
+    { type: 'profile.created', data: { name: 'shop', by: 'ada', at: AT } },
+    ...names.map((name, at) => saved(at + 1, name)),
+  ];
+  for (let from = 0; from < events.length; from += 50)
+    await handleTransaction<'profile'>(context, aggregate, newMetadata('test'), async (reads) => {
+      await reads.readCurrent<'profile'>(aggregate);
+      return [{ aggregate, events: events.slice(from, from + 50) }];
+    });
+  let reads = 0;
+  const eventStore: typeof stored = {
+    ...stored,
+    history(...asked) {
+      reads += 1;
+      return stored.history(...asked);
+    },
+  };
+  const rules = [profileRetention(eventStore, { replacedKeptMs: 0, now: () => now })];
+  const sweep = () => sweepObjects({ objects, rules }, new AbortController().signal, () => {});
+  now = 2 * HOUR;
+  expect(await sweep()).toMatchObject({ removed: REPLACED, heldBack: 0, unknown: 0 });
+  expect(reads).toBe(1);
+  expect(await Array.fromAsync(objects.list('profiles/'))).toHaveLength(1);
+});

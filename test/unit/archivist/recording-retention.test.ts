@@ -31,7 +31,7 @@ test.each(kinds)('%s are kept while the session runs, and for a time after', asy
   now = endedAt + 2 * HOUR - 1;
   expect(await verdict()).toBe('keep');
   now += 1;
-  expect(await verdict()).toBe('remove');
+  expect(await verdict()).toBe('expired');
 });
 
 test.each(kinds)('%s of a session that is not known go by the newest', async (kind, of) => {
@@ -39,5 +39,5 @@ test.each(kinds)('%s of a session that is not known go by the newest', async (ki
     of({ eventStore: createMemoryEventStore(), now: () => now }, 2 * HOUR);
   const group = { ...newest, kind, organizationId: 'org_acme', id: 'ses_gone' };
   expect(await rule(T0).judge(group)).toBe('keep');
-  expect(await rule(T0 + HOUR).judge(group)).toBe('remove');
+  expect(await rule(T0 + HOUR).judge(group)).toBe('expired');
 });

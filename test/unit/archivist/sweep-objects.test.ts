@@ -6,6 +6,7 @@ import {
   sweepWithLease,
   type ObjectGroup,
   type RetentionRule,
+  type Verdict,
 } from '#src/archivist/sweep-objects.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -40,7 +41,7 @@ function over(kind: string, ...ids: string[]): { rule: RetentionRule; asked: Obj
     kind,
     async judge(group) {
       asked.push(group);
-      return ids.includes(group.id) ? 'remove' : 'keep';
+      return ids.includes(group.id) ? 'expired' : 'keep';
     },
   };
   return { rule, asked };
@@ -108,36 +109,40 @@ test('goes on after an outage, and leaves the lease to others', async () => {
   expect(logged.filter((text) => text.includes('tried again'))).toHaveLength(2);
 });
 
-describe('what is kept until somebody removes it', () => {
-  const ids = Array.from({ length: 100 }, (_, n) => `e_${n}`);
-  const kept = (over: number): RetentionRule => ({
+describe('what somebody has removed', () => {
+  const ids = Array.from({ length: 400 }, (_, n) => `e_${n}`);
+  const overBy = (verdict: Verdict, over: number): RetentionRule => ({
     kind: 'extensions',
-    keepsUntilRemoved: true,
-    judge: async ({ id }) => (Number(id.slice(2)) < over ? 'remove' : 'keep'),
+    judge: async ({ id }) => (Number(id.slice(2)) < over ? verdict : 'keep'),
   });
-  const sweep = async (over: number, permissions = {}) => {
+  const sweep = async (over: number, permissions = {}, verdict: Verdict = 'removed') => {
     const { objects, left } = await storeWith(...ids.map((id) => `extensions/acme/${id}`));
-    const swept = await sweepObjects({ objects, rules: [kept(over)] }, never, raise, permissions);
+    const rules = [overBy(verdict, over)];
+    const swept = await sweepObjects({ objects, rules }, never, raise, permissions);
     return { swept, left: (await left()).length };
   };
   const raise = (error: unknown) => {
     throw error;
   };
 
-  test('a few of them are removed', async () => {
-    expect(await sweep(20)).toMatchObject({ swept: { removed: 20, heldBack: 0 }, left: 80 });
+  test('goes, if it is little at once', async () => {
+    expect(await sweep(200)).toMatchObject({ swept: { removed: 200, heldBack: 0 }, left: 200 });
   });
 
-  test('many at once all stay, until an operator allows it', async () => {
-    expect(await sweep(21)).toMatchObject({ swept: { removed: 0, heldBack: 21 }, left: 100 });
-    const allowed = await sweep(21, { beyondLimit: true });
-    expect(allowed).toMatchObject({ swept: { removed: 21, heldBack: 0 }, left: 79 });
+  test('stays, if it is much at once, until an operator allows it', async () => {
+    expect(await sweep(201)).toMatchObject({ swept: { removed: 0, heldBack: 201 }, left: 400 });
+    const allowed = await sweep(201, { beyondLimit: true });
+    expect(allowed).toMatchObject({ swept: { removed: 201, heldBack: 0 }, left: 199 });
+  });
+
+  test('is another thing than what has expired, of which all may go at once', async () => {
+    expect(await sweep(400, {}, 'expired')).toMatchObject({ swept: { removed: 400 }, left: 0 });
   });
 
   test('a dry run removes nothing', async () => {
     expect(await sweep(5, { isDryRun: true })).toMatchObject({
       swept: { over: 5, removed: 0 },
-      left: 100,
+      left: 400,
     });
   });
 });
