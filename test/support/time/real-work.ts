@@ -1,4 +1,5 @@
 import { createHook } from 'node:async_hooks';
+import { contexts, type Clock } from './clock.ts';
 
 /**
  * Work of this process that takes real time: files, compression, cryptography, child processes.
@@ -6,7 +7,10 @@ import { createHook } from 'node:async_hooks';
  * read.
  */
 export type RealWork = {
-  /** @throws once, if there is a connection: what comes from it cannot be waited for */
+  /**
+   * @throws once, if work in this time has opened a connection: what comes from it cannot be waited
+   * for. Connections of others, as of an earlier test file in this process, do not matter.
+   */
   isPending(): boolean;
 } & Disposable;
 
@@ -20,7 +24,8 @@ const REQUESTS = new Set([
 ]);
 /** What a child process and a thread hold until they have ended. */
 const CHILDREN = new Set(['ProcessWrap', 'PipeWrap', 'Worker']);
-const CONNECTION = 'TCPSocketWrap';
+/** The type of a connection that is being opened. */
+const CONNECTING = 'TCPCONNECTWRAP';
 
 /** Compression and cryptography that the thread pool works on, by async id: nothing lists it. */
 const begun = new Set<number>();
@@ -31,6 +36,7 @@ const watch = createHook({
   init(id, type, _trigger, resource) {
     if (type === 'TickObject') return;
     mayBeActive = true;
+    if (type === CONNECTING) noteConnection(contexts.getStore()?.clock);
     if (type === 'ZLIB') note(id, resource, 'write');
     // SIGNREQUEST, HASHREQUEST and so on.
     else if (type.endsWith('REQUEST')) note(id, resource, 'run');
@@ -38,38 +44,45 @@ const watch = createHook({
   before: (id) => void begun.delete(id),
   destroy: (id) => void begun.delete(id),
 });
-let watchers = 0;
+type Watcher = { clock: Clock; hasConnected: boolean };
+const watchers = new Set<Watcher>();
 
-/** Watches until it is disposed of; what was there before is not counted. */
-export function watchRealWork(): RealWork {
-  if ((watchers += 1) === 1) watch.enable();
+function noteConnection(clock: Clock | undefined): void {
+  for (const watcher of watchers) if (watcher.clock === clock) watcher.hasConnected = true;
+}
+
+/** Watches the work in this time until it is disposed of; what was there before is not counted. */
+export function watchRealWork(clock: Clock): RealWork {
+  const watcher: Watcher = { clock, hasConnected: false };
+  watchers.add(watcher);
+  watch.enable();
   const before = active();
   mayBeActive = true;
-  let isRefused = false;
   return {
     isPending() {
+      if (watcher.hasConnected) {
+        watcher.hasConnected = false;
+        watchers.delete(watcher);
+        throw new Error('virtual time has no network: a connection was opened');
+      }
       if (begun.size > 0) return true;
       if (!mayBeActive) return false;
       const now = active();
-      if (now.connections > before.connections && !isRefused) {
-        isRefused = true;
-        throw new Error('virtual time has no network: a connection was opened');
-      }
       mayBeActive = now.requests > 0 || now.children > before.children;
       return mayBeActive;
     },
     [Symbol.dispose]() {
-      if ((watchers -= 1) === 0) watch.disable();
+      watchers.delete(watcher);
+      if (watchers.size === 0) watch.disable();
     },
   };
 }
 
-function active(): { requests: number; children: number; connections: number } {
-  const found = { requests: 0, children: 0, connections: 0 };
+function active(): { requests: number; children: number } {
+  const found = { requests: 0, children: 0 };
   for (const kind of process.getActiveResourcesInfo())
     if (REQUESTS.has(kind)) found.requests += 1;
     else if (CHILDREN.has(kind)) found.children += 1;
-    else if (kind === CONNECTION) found.connections += 1;
   return found;
 }
 

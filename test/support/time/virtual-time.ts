@@ -72,7 +72,7 @@ export function createVirtualTime(seed: number): VirtualTime {
     work: () => Promise<Result>,
     giveUp?: (reason: unknown) => void,
   ): Promise<Result> {
-    using realWork = watchRealWork();
+    using realWork = watchRealWork(clock);
     let isOver = false;
     const over = () => void (isOver = true);
     const outcome = contexts.run({ owner: { isDead: false }, clock }, work);
@@ -97,7 +97,7 @@ export function createVirtualTime(seed: number): VirtualTime {
     now: () => START + clock.nowMs,
     runAs: (owner, work) => contexts.run({ owner, clock }, work),
     async runUntil(condition, withinMs) {
-      using realWork = watchRealWork();
+      using realWork = watchRealWork(clock);
       return await runUntil(condition, withinMs, realWork);
     },
     run,

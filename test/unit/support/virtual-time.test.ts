@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
 import { generateKeyPair, pbkdf2, webcrypto } from 'node:crypto';
 import { once } from 'node:events';
@@ -106,6 +107,22 @@ test('a timer that throws fails the work', async () => {
     await pause(2);
   };
   await expect(run(work)).rejects.toThrow('a timer threw');
+});
+
+test('a connection that others open meanwhile does not matter', async () => {
+  await using server = createServer((socket) => socket.destroy());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as { port: number };
+  // What an earlier test file has left behind, in this process.
+  const connectElsewhere = AsyncResource.bind(() => connect(port, '127.0.0.1'));
+  const sockets: Socket[] = [];
+  const work = async () => {
+    sockets.push(connectElsewhere());
+    await pause(HALF_HOUR_MS);
+    return 'done';
+  };
+  expect(await run(work)).toBe('done');
+  for (const socket of sockets) socket.destroy();
 });
 
 test('a connection is refused', async () => {
