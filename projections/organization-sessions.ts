@@ -1,7 +1,7 @@
 import { isOf } from '#events/events.ts';
 import type { SessionState, SessionStatus } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import type { StateProjection } from './projection.ts';
+import type { Projection } from './projection.ts';
 import { sessionKey, sessionOf } from './session-view.ts';
 
 /**
@@ -21,19 +21,18 @@ export type SessionRow = {
 /**
  * One row per session, in the lists that the API pages through: newest creation first.
  */
-export const organizationSessions: StateProjection<SessionRow> = {
+export const organizationSessions: Projection<SessionRow> = {
   name: 'organization-sessions',
   version: 3,
   subjects: filters.sessions,
-  readsView: false,
   key(event) {
     return isOf('session', event)
       ? sessionKey(event.aggregate.organizationId, event.aggregate.id)
       : null;
   },
   aggregateOf: sessionOf,
-  evolve(view, event) {
-    return isOf('session', event) ? rowOf(event.state) : view;
+  view(event) {
+    return isOf('session', event) ? rowOf(event.state) : null;
   },
   lists(view, event) {
     const names = isOf('session', event) ? listsOf(event.state) : [];

@@ -1,14 +1,13 @@
 import { isOf } from '#events/events.ts';
 import type { ProfileState } from '#events/profile.ts';
 import { filters } from '#events/subjects.ts';
-import type { StateProjection } from './projection.ts';
+import type { Projection } from './projection.ts';
 
 /** The profiles of each organization; one that is removed has no view. */
-export const profiles: StateProjection<ProfileState> = {
+export const profiles: Projection<ProfileState> = {
   name: 'profiles',
   version: 1,
   subjects: filters.profiles,
-  readsView: false,
   key(event) {
     return isOf('profile', event)
       ? profileKey(event.aggregate.organizationId, event.aggregate.id)
@@ -18,8 +17,8 @@ export const profiles: StateProjection<ProfileState> = {
     const [organizationId = '', id = ''] = key.split('/');
     return { kind: 'profile', organizationId, id };
   },
-  evolve(view, event) {
-    if (!isOf('profile', event)) return view;
+  view(event) {
+    if (!isOf('profile', event)) return null;
     return event.state.removedAt === null ? event.state : null;
   },
   /** By their creation. */

@@ -1,20 +1,19 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filters } from '#events/subjects.ts';
-import type { StateProjection } from './projection.ts';
+import type { Projection } from './projection.ts';
 
 /** The servers that run browsers, including servers that left or were lost. */
-export const servers: StateProjection<ServerState> = {
+export const servers: Projection<ServerState> = {
   name: 'servers',
   version: 2,
   subjects: filters.servers,
-  readsView: false,
   key(event) {
     return isOf('server', event) ? event.aggregate.id : null;
   },
   aggregateOf: (id) => ({ kind: 'server', id }),
-  evolve(view, event) {
-    return isOf('server', event) ? event.state : view;
+  view(event) {
+    return isOf('server', event) ? event.state : null;
   },
   /** In the order of their last event. */
   lists(view, event) {

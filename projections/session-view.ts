@@ -1,22 +1,21 @@
 import { isOf, type RefOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import type { StateProjection } from './projection.ts';
+import type { Projection } from './projection.ts';
 
 /** The current state of each session: the state in its last event. */
-export const sessionView: StateProjection<SessionState> = {
+export const sessionView: Projection<SessionState> = {
   name: 'session-view',
   version: 1,
   subjects: filters.sessions,
-  readsView: false,
   key(event) {
     return isOf('session', event)
       ? sessionKey(event.aggregate.organizationId, event.aggregate.id)
       : null;
   },
   aggregateOf: sessionOf,
-  evolve(view, event) {
-    return isOf('session', event) ? event.state : view;
+  view(event) {
+    return isOf('session', event) ? event.state : null;
   },
   /** Ordered by creation, the oldest session at the low end. */
   lists(view) {

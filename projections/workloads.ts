@@ -1,7 +1,7 @@
 import { isOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import type { StateProjection } from './projection.ts';
+import type { Projection } from './projection.ts';
 
 type WorkloadStatus = WorkloadState['status'];
 
@@ -9,17 +9,16 @@ type WorkloadStatus = WorkloadState['status'];
  * All workloads (browsers) from launch to termination; the view is removed then. The pool's
  * counters are the sizes of its lists.
  */
-export const workloads: StateProjection<WorkloadState> = {
+export const workloads: Projection<WorkloadState> = {
   name: 'workloads',
   version: 1,
   subjects: filters.fleet,
-  readsView: false,
   key(event) {
     return isOf('workload', event) ? event.aggregate.id : null;
   },
   aggregateOf: (id) => ({ kind: 'workload', id }),
-  evolve(view, event) {
-    if (!isOf('workload', event)) return view;
+  view(event) {
+    if (!isOf('workload', event)) return null;
     return event.state.status === 'terminated' ? null : event.state;
   },
   /**

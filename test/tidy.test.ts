@@ -300,7 +300,7 @@ function isPure({ path, code }: SourceFile): boolean {
     'src/errors.ts',
   ];
   if (folders.includes(layerOf(path) ?? '') || others.includes(path)) return true;
-  return path.startsWith('projections/') && /^export const \w+: StateProjection</m.test(code);
+  return path.startsWith('projections/') && /^export const \w+: Projection</m.test(code);
 }
 
 /** `<file>: <import>` for each import that is not allowed there. */

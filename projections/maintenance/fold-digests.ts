@@ -32,8 +32,6 @@ export async function foldDigests(
   const folds = projections.map((projection) => ({
     projection,
     digests: new Map<string, string>(),
-    /** Used only by projections with `readsView`. */
-    views: new Map<string, unknown>(),
   }));
   const wanted = new Set(projections.flatMap((projection) => projection.subjects));
   // With several filters the server takes longer than with all events, unneeded ones included.
@@ -43,12 +41,11 @@ export async function foldDigests(
   for await (const batch of eventStore.read(range)) {
     for (const one of batch) {
       const event = await completed(states, one);
-      for (const { projection, digests, views } of folds) {
+      for (const { projection, digests } of folds) {
         try {
           const key = projection.key(event);
           if (key === null || partOf(key, passes) !== pass) continue;
-          const folded = foldEvent(projection, views.get(key) ?? null, event);
-          if (projection.readsView) views.set(key, folded.view);
+          const folded = foldEvent(projection, event);
           if (folded.view === null) digests.delete(key);
           else {
             const { view, sequence, lists, order } = toWrite(folded);

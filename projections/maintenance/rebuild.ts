@@ -84,7 +84,7 @@ async function foldAndSwitch<View>(
     projection,
     store: next,
     // Known dead letters are never left out: each is tried again.
-    ...(projection.readsView ? {} : { exclusive: { canSkip: (sequence) => !known.has(sequence) } }),
+    exclusive: { canSkip: (sequence) => !known.has(sequence) },
     eventStore,
     views,
     deadLetters,

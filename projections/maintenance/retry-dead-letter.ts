@@ -94,7 +94,7 @@ async function foldUpTo<View>(
     for (const stored of batch) {
       const one = await completed(states, stored);
       try {
-        if (projection.key(one) === key) folded = foldEvent(projection, folded?.view ?? null, one);
+        if (projection.key(one) === key) folded = foldEvent(projection, one);
       } catch (error) {
         // Any other event that fails keeps its own dead letter.
         if (one.sequence === event.sequence)

@@ -185,8 +185,7 @@ export async function foldOne(
     for (const one of batch) {
       const event = await completed(states, one);
       try {
-        if (projection.key(event) === key)
-          folded = foldEvent(projection, folded?.view ?? null, event);
+        if (projection.key(event) === key) folded = foldEvent(projection, event);
       } catch {
         // Skipped, as in the projector.
       }

@@ -2,7 +2,7 @@ import { MalformedEvent } from '#events/codec.ts';
 import { hasState, type RecordedEvent } from '#events/events.ts';
 import type { StateReader } from '#src/event-store/load-state.ts';
 import type { Projection } from '../projection.ts';
-import type { Views, ViewWrite } from '../store/views.ts';
+import type { ViewWrite } from '../store/views.ts';
 
 /** A view after an event, with its lists (`names`) and its order in them. */
 export type FoldedView<View> = {
@@ -18,24 +18,15 @@ export type FoldedView<View> = {
  */
 export function foldEvent<View>(
   projection: Projection<View>,
-  before: View | null,
   event: RecordedEvent,
 ): FoldedView<View> {
-  const { view, place } = evolveView(projection, before, event);
+  if (!hasState(event))
+    throw new Error('the state in the event has another version, and its history is malformed');
+  const view = projection.view(event);
+  const place = view === null ? undefined : projection.lists?.(view, event);
   const { names, order } = place ?? { names: [], order: 0 };
   if (!Number.isFinite(order)) throw new RangeError(`no place in a list: ${order}`);
   return { view, sequence: event.sequence, names, order };
-}
-
-function evolveView<View>(projection: Projection<View>, before: View | null, event: RecordedEvent) {
-  if (projection.readsView) {
-    const view = projection.evolve(before, event);
-    return { view, place: view === null ? undefined : projection.lists?.(view, event) };
-  }
-  if (!hasState(event))
-    throw new Error('the state in the event has another version, and its history is malformed');
-  const view = projection.evolve(null, event);
-  return { view, place: view === null ? undefined : projection.lists?.(view, event) };
 }
 
 /**
@@ -59,93 +50,22 @@ export function toWrite<View>(folded: FoldedView<View>): Omit<ViewWrite, 'key'> 
   return { sequence, view: view === null ? null : JSON.stringify(view), lists: names, order };
 }
 
-/** Folds batches of events into writes. Caches folded views for projections with `readsView`. */
-export type Folder = {
-  /**
-   * One write for each view that the batch changes. `after` is the checkpoint that the batch
-   * continues. If the store is at another checkpoint, nothing is folded and that checkpoint is
-   * returned: its views may contain these events already.
-   * @throws Unavailable('read-model') if views have to be read and the store does not answer.
-   */
-  fold(after: number, events: readonly RecordedEvent[]): Promise<Folded>;
-  /** The last batch was written: its views may be cached. */
-  commit(): void;
-  /** The store was changed by another writer: drops the cached views. */
-  clear(): void;
-};
-
-export type Folded = { writes: ViewWrite[] } | { storeCheckpoint: number };
-
-/** Cached views, some kilobytes each. Beyond it the least recently folded view is dropped. */
-const CACHED_MAX = 10_000;
-
-export function createFolder<View>(
+/** One write for each view that the events change. */
+export function foldBatch<View>(
   projection: Projection<View>,
-  store: string,
-  views: Pick<Views, 'readMany' | 'checkpoint'>,
+  events: readonly RecordedEvent[],
   onFoldFailure: (event: RecordedEvent, reason: string) => void,
-): Folder {
-  const cache = new Map<string, View | null>();
-  let results = new Map<string, FoldedView<View>>();
-
-  /** Loads the events' views into the cache; returns the store's checkpoint if not `after`. */
-  async function load(after: number, events: readonly RecordedEvent[]): Promise<number | null> {
-    const keys = new Set(
-      events.map((event) => keyOf(projection, event)).filter((key) => key !== null),
-    );
-    const missing = [...keys].filter((key) => !cache.has(key));
-    if (missing.length === 0) return null;
-    const texts = await views.readMany(store, missing);
-    // Read after the views: if the checkpoint is still `after`, the views are of that checkpoint.
-    const storeCheckpoint = await views.checkpoint(store);
-    if (storeCheckpoint !== after) return storeCheckpoint;
-    for (const [index, key] of missing.entries()) {
-      const text = texts[index] ?? null;
-      cache.set(key, text === null ? null : (JSON.parse(text) as View));
+): ViewWrite[] {
+  const folded = new Map<string, FoldedView<View>>();
+  for (const event of events) {
+    try {
+      const key = projection.key(event);
+      if (key !== null) folded.set(key, foldEvent(projection, event));
+    } catch (error) {
+      onFoldFailure(event, error instanceof Error ? error.message : String(error));
     }
-    return null;
   }
-
-  function foldOne(event: RecordedEvent): void {
-    const key = projection.key(event);
-    if (key === null) return;
-    const before = results.get(key)?.view ?? cache.get(key) ?? null;
-    results.set(key, foldEvent(projection, before, event));
-  }
-
-  return {
-    async fold(after, events) {
-      results = new Map();
-      const storeCheckpoint = projection.readsView ? await load(after, events) : null;
-      if (storeCheckpoint !== null) return { storeCheckpoint };
-      for (const event of events) {
-        try {
-          foldOne(event);
-        } catch (error) {
-          onFoldFailure(event, error instanceof Error ? error.message : String(error));
-        }
-      }
-      return { writes: [...results].map(writeOf) };
-    },
-    commit() {
-      if (!projection.readsView) return;
-      for (const [key, { view }] of results) {
-        cache.delete(key);
-        cache.set(key, view);
-      }
-      for (const key of cache.keys()) {
-        if (cache.size <= CACHED_MAX) break;
-        cache.delete(key);
-      }
-    },
-    clear() {
-      cache.clear();
-    },
-  };
-}
-
-function writeOf<View>([key, folded]: [string, FoldedView<View>]): ViewWrite {
-  return { key, ...toWrite(folded) };
+  return [...folded].map(([key, view]) => ({ key, ...toWrite(view) }));
 }
 
 /** null: the event changes no view, or its key cannot be computed, which its fold will report. */

@@ -6,10 +6,10 @@ import { doubling, retry } from '#src/async/retry.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { createStateReader, type StateReader } from '#src/event-store/load-state.ts';
 import type { DeadLetterStore, NewDeadLetter } from '#src/messaging/dead-letters.ts';
-import { completed, createFolder, keyOf, type Folder } from './fold.ts';
+import { completed, foldBatch, keyOf } from './fold.ts';
 import { writesMax } from '../store/limits.ts';
 import { projectionId, type Projection } from '../projection.ts';
-import type { Batch, Views } from '../store/views.ts';
+import type { Batch, Views, ViewWrite } from '../store/views.ts';
 
 /**
  * The projector's modes:
@@ -71,7 +71,7 @@ export type RunProjectionOptions<View> = {
    */
   exclusive?: { canSkip: (sequence: number) => boolean };
   eventStore: ProjectionSource;
-  views: Pick<Views, 'checkpoint' | 'write' | 'readMany' | 'isBuiltFrom' | 'drop'>;
+  views: Pick<Views, 'checkpoint' | 'write' | 'isBuiltFrom' | 'drop'>;
   deadLetters: Pick<DeadLetterStore, 'add'>;
   signal: AbortSignal;
   /** Called after each change of mode and each batch. */
@@ -101,8 +101,8 @@ export type Projector = {
   /** The name of the store that it folds into. */
   store: string;
   subjects: readonly string[];
-  readsView: boolean;
-  folder: Folder;
+  /** One write for each view that the events change; those that cannot be folded are skipped. */
+  fold: (events: readonly RecordedEvent[]) => ViewWrite[];
   /** The states of events that were written with another state version. */
   states: StateReader;
   /** The key of an event's view; null: the event changes no view, or its key is unknown. */
@@ -117,7 +117,7 @@ export type Projector = {
 };
 
 export function createProjector<View>(options: RunProjectionOptions<View>): Projector {
-  const { projection, views, onDeadLetter } = options;
+  const { projection, onDeadLetter } = options;
   const id = projectionId(projection);
   const store = options.store ?? id;
   const pendingDeadLetters = new Map<number, NewDeadLetter>();
@@ -140,8 +140,7 @@ export function createProjector<View>(options: RunProjectionOptions<View>): Proj
     id,
     store,
     subjects: projection.subjects,
-    readsView: projection.readsView,
-    folder: createFolder(projection, store, views, onFoldFailure),
+    fold: (events) => foldBatch(projection, events, onFoldFailure),
     states: createStateReader(options.eventStore),
     keyOf: (event) => keyOf(projection, event),
     progress: { mode: 'starting', checkpoint: 0, seen: 0, folded: 0 },
@@ -168,7 +167,7 @@ export async function advance(
   events: readonly RecordedEvent[],
   atLeast: number,
 ): Promise<boolean> {
-  const { options, folder, progress } = projector;
+  const { options, progress } = projector;
   for (;;) {
     const after = progress.checkpoint;
     // The others were folded by another projector that was ahead.
@@ -176,20 +175,12 @@ export async function advance(
     const { events: fresh, unknown } = await completeAll(projector, wanted);
     const upTo = Math.max(after, unknown === null ? atLeast : 0, fresh.at(-1)?.sequence ?? 0);
     progress.seen = Math.max(progress.seen, upTo);
-    const folded = await retryUntilAvailable(projector, () => folder.fold(after, fresh));
+    const writes = projector.fold(fresh);
     await storeDeadLetters(projector);
-    const checkpoint =
-      'storeCheckpoint' in folded
-        ? folded.storeCheckpoint
-        : await writeAll(projector, { after, upTo, writes: folded.writes });
+    const checkpoint = await writeAll(projector, { after, upTo, writes });
     if (checkpoint < after) return false;
-    if ('writes' in folded && checkpoint === upTo) {
-      folder.commit();
-      progress.folded += fresh.length;
-    } else {
-      folder.clear();
-      projector.states.clear();
-    }
+    if (checkpoint === upTo) progress.folded += fresh.length;
+    else projector.states.clear();
     progress.checkpoint = checkpoint;
     options.onProgress?.({ ...progress });
     if (unknown !== null && checkpoint <= upTo) throw unknown;
@@ -202,10 +193,9 @@ export async function advance(
  * read here yet: `unknown`.
  */
 async function completeAll(
-  { states, readsView }: Projector,
+  { states }: Projector,
   events: readonly RecordedEvent[],
 ): Promise<{ events: RecordedEvent[]; unknown: UnknownEvent | null }> {
-  if (readsView) return { events: [...events], unknown: null };
   const complete: RecordedEvent[] = [];
   for (const event of events) {
     try {

@@ -28,9 +28,8 @@ const BUFFERED_MAX = 4_000;
  * @throws Unavailable('event-log'); UnknownEvent at an event that this build does not know
  */
 export async function subscribeProjector(projector: Projector): Promise<void> {
-  const { options, subjects, folder, progress } = projector;
+  const { options, subjects, progress } = projector;
   if (progress.mode !== 'rewinding') enterMode(projector, 'starting');
-  folder.clear();
   projector.states.clear();
   const after = await resumeFromCheckpoint(projector);
   const stop = new AbortController();

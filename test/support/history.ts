@@ -43,7 +43,7 @@ export async function viewAfter<View, Kind extends AggregateKind>(
   const history = await record<Kind>(createMemoryEventStore(), aggregate, ...happened);
   const events = history as unknown as EventWithState[];
   let view: View | null = null;
-  for (const event of events) view = projection.evolve(projection.readsView ? view : null, event);
+  for (const event of events) view = projection.view(event);
   const last = events.at(-1);
   if (last === undefined) throw new RangeError('no events were given');
   const place = view === null ? undefined : projection.lists?.(view, last);

@@ -1,5 +1,5 @@
 import { hasState, type EventWithState, type RecordedEvent } from '#events/events.ts';
-import type { StateProjection } from '#projections/projection.ts';
+import type { Projection } from '#projections/projection.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { refuseUnknown } from '#src/event-store/unreadable.ts';
@@ -26,7 +26,7 @@ const VIEWS_MAX = 250_000;
  */
 export async function foldUpTo<View>(
   eventStore: EventStore,
-  projection: StateProjection<View>,
+  projection: Projection<View>,
   subjects: readonly string[],
   { from, upTo, withinMs }: { from: Fold; upTo: number; withinMs: number },
 ): Promise<Fold> {
@@ -89,11 +89,11 @@ export const nothing: Fold = { upTo: 0, isWhole: true, views: new Map() };
 
 function place<View>(
   views: Map<string, FoldedView>,
-  projection: StateProjection<View>,
+  projection: Projection<View>,
   key: string,
   event: EventWithState,
 ): void {
-  const view = projection.evolve(null, event);
+  const view = projection.view(event);
   if (view === null) {
     views.delete(key);
     return;

@@ -1,4 +1,4 @@
-import type { StateProjection } from '#projections/projection.ts';
+import type { Projection } from '#projections/projection.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -12,7 +12,7 @@ export type Folds = {
    */
   fold<View>(
     asker: Asker,
-    projection: StateProjection<View>,
+    projection: Projection<View>,
     subjects: readonly string[],
     upTo: number,
   ): Promise<Fold>;
@@ -57,7 +57,7 @@ export function createFolds(parts: { context: { eventStore: EventStore } }): Fol
 
   /** One turn of a fold; an incomplete one is kept, and the next turn goes on there. */
   async function foldSome<View>(
-    projection: StateProjection<View>,
+    projection: Projection<View>,
     subjects: readonly string[],
     upTo: number,
   ): Promise<Fold> {
@@ -76,7 +76,7 @@ export function createFolds(parts: { context: { eventStore: EventStore } }): Fol
   /** The whole fold, in as many turns of the organization as it takes. */
   async function fold<View>(
     asker: Asker,
-    projection: StateProjection<View>,
+    projection: Projection<View>,
     subjects: readonly string[],
     upTo: number,
   ): Promise<Fold> {

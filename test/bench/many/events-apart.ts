@@ -71,7 +71,7 @@ collections.stop();
 
 /** The write that a projector makes of an event. */
 function writeOf<View>(projection: Projection<View>, event: RecordedEvent) {
-  return toWrite(foldEvent(projection, null, event));
+  return toWrite(foldEvent(projection, event));
 }
 
 /** A message as the NATS client delivers it. */

@@ -14,7 +14,7 @@ import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts'
 import { record, sessionRef } from '#test/support/history.ts';
 import {
   eventStoreOfSessions,
-  eventCounts,
+  lastEvents,
   eventually,
   testedProjections,
   expectSameAsFreshFold,
@@ -82,9 +82,9 @@ test.each(testedProjections.map((projection) => [projection.name, projection] as
 
 test('readers see neither a gap nor a step back while it is rebuilt under load', async () => {
   const eventStore = await eventStoreOfSessions(SESSIONS);
-  const id = projectionId(eventCounts);
-  await using _ = startProjector(eventCounts, eventStore, views);
-  await untilCheckpoint(eventCounts, views, EVENTS);
+  const id = projectionId(lastEvents);
+  await using _ = startProjector(lastEvents, eventStore, views);
+  await untilCheckpoint(lastEvents, views, EVENTS);
   const stop = new AbortController();
   let written = EVENTS;
   let reads = 0;
@@ -100,16 +100,15 @@ test('readers see neither a gap nor a step back while it is rebuilt under load',
     }
   }
   async function read() {
-    let last = { checkpoint: 0, events: 0 };
+    let checkpoint = 0;
     for (; !stop.signal.aborted; reads += 1) {
       const page = await views.page(id, { lists: ['all'], offset: 0, limit: 1_000 });
-      const items = JSON.parse(`[${page.items}]`) as { events: number }[];
-      const events = items.reduce((sum, item) => sum + item.events, 0);
+      const items = JSON.parse(`[${page.items}]`) as { last: number }[];
       expect([page.total, items.length]).toEqual([SESSIONS, SESSIONS]);
-      // Every event up to the checkpoint is in, and no other.
-      expect(events).toBe(page.checkpoint);
-      expect(page.checkpoint).toBeGreaterThanOrEqual(last.checkpoint);
-      last = { checkpoint: page.checkpoint, events };
+      // The event at the checkpoint is in, and none after it.
+      expect(Math.max(...items.map(({ last }) => last))).toBe(page.checkpoint);
+      expect(page.checkpoint).toBeGreaterThanOrEqual(checkpoint);
+      ({ checkpoint } = page);
     }
   }
   const working = Promise.all([write(), read(), read()]);
@@ -117,31 +116,31 @@ test('readers see neither a gap nor a step back while it is rebuilt under load',
   try {
     for (let round = 0; round < 3; round += 1) {
       const before = reads;
-      expect((await rebuilding(eventCounts, eventStore))?.folded).toBeGreaterThanOrEqual(EVENTS);
+      expect((await rebuilding(lastEvents, eventStore))?.folded).toBeGreaterThanOrEqual(EVENTS);
       await vi.waitUntil(() => reads > before, eventually);
     }
   } finally {
     stop.abort();
   }
   await working;
-  await untilCheckpoint(eventCounts, views, written);
-  await expectSameAsFreshFold(eventCounts, views, eventStore);
+  await untilCheckpoint(lastEvents, views, written);
+  await expectSameAsFreshFold(lastEvents, views, eventStore);
 });
 
 test('one process at a time rebuilds a projection; an interrupted rebuild does not block', async () => {
   const eventStore = await eventStoreOfSessions(SESSIONS);
-  const next = rebuildStoreOf(projectionId(eventCounts));
+  const next = rebuildStoreOf(projectionId(lastEvents));
   expect(await views.acquire(next, 'another', 60_000)).toBe(true);
-  expect(await rebuilding(eventCounts, eventStore)).toBeNull();
+  expect(await rebuilding(lastEvents, eventStore)).toBeNull();
   await views.acquire(next, 'another', 0);
   const stop = new AbortController();
-  const broken = rebuilding(eventCounts, eventStore, {
+  const broken = rebuilding(lastEvents, eventStore, {
     signal: stop.signal,
     onProgress: () => stop.abort(new Error('enough')),
   });
   await expect(broken).rejects.toThrow('enough');
-  expect((await rebuilding(eventCounts, eventStore))?.folded).toBe(EVENTS);
-  await expectSameAsFreshFold(eventCounts, views, eventStore);
+  expect((await rebuilding(lastEvents, eventStore))?.folded).toBe(EVENTS);
+  await expectSameAsFreshFold(lastEvents, views, eventStore);
 });
 
 test('a rebuild survives a store that loses everything or hangs', async () => {
@@ -149,7 +148,7 @@ test('a rebuild survives a store that loses everything or hangs', async () => {
   const flush = () => void views.redis.flushall().catch(() => undefined); // it hangs meanwhile
   const happenings = [flush, () => redis.hang()];
   const modes = new Set<boolean>();
-  const rebuilt = rebuilding(eventCounts, eventStore, {
+  const rebuilt = rebuilding(lastEvents, eventStore, {
     onProgress({ checkpoint, isWaiting }) {
       modes.add(isWaiting);
       if (checkpoint >= 500) happenings.shift()?.();
@@ -158,7 +157,7 @@ test('a rebuild survives a store that loses everything or hangs', async () => {
   });
   expect(await rebuilt).not.toBeNull();
   expect(modes).toContain(true);
-  await expectSameAsFreshFold(eventCounts, views, eventStore);
+  await expectSameAsFreshFold(lastEvents, views, eventStore);
 });
 
 test('a store that loses everything between the last write and the switch is folded again', async () => {
@@ -172,20 +171,20 @@ test('a store that loses everything between the last write and the switch is fol
       return views.replace(...args);
     },
   };
-  await rebuilding(eventCounts, eventStore, { views: losing });
+  await rebuilding(lastEvents, eventStore, { views: losing });
   expect(attempts).toBeGreaterThan(1);
-  await expectSameAsFreshFold(eventCounts, views, eventStore);
+  await expectSameAsFreshFold(lastEvents, views, eventStore);
 });
 
 test('a rebuild resolves the dead letter of an event that can be folded now', async () => {
   const eventStore = await eventStoreOfSessions(3);
   const deadLetters = createMemoryDeadLetters();
   let isBrittle = true;
-  const fixed: typeof eventCounts = {
-    ...eventCounts,
-    evolve(view, event) {
+  const fixed: typeof lastEvents = {
+    ...lastEvents,
+    view(event) {
       if (event.sequence === 5 || (isBrittle && event.sequence === 8)) throw new Error('not this');
-      return eventCounts.evolve(view, event);
+      return lastEvents.view(event);
     },
   };
   await using _ = startProjector(fixed, eventStore, views, undefined, deadLetters);

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { RecordedEvent } from '#events/events.ts';
 import { createLagMeter } from '#projections/runner/lag.ts';
 import { projectionId, type Projection } from '#projections/projection.ts';
 import { retryDeadLetter } from '#projections/maintenance/retry-dead-letter.ts';
@@ -13,7 +12,7 @@ import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts'
 import { record, sessionRef } from '#test/support/history.ts';
 import {
   eventStoreOfSessions,
-  eventCounts,
+  lastEvents,
   eventually,
   expectSameAsFreshFold,
   untilCheckpoint,
@@ -44,56 +43,58 @@ function running(eventStore: EventStore, ...projections: Projection<unknown>[]):
   return startProjections({ projections, eventStore, views, deadLetters, ...callbacks });
 }
 
-/** The same projection with another way to count. */
-const counted2: typeof eventCounts = {
-  ...eventCounts,
+/** The same projection with other views. */
+const lastEvents2: typeof lastEvents = {
+  ...lastEvents,
   version: 2,
-  evolve: (view, event) => ({ events: (view?.events ?? 0) + 10, last: event.sequence }),
+  view: (event) => ({ status: 'of version 2', last: event.sequence }),
 };
 
 describe('a new version of a projection', () => {
   test('is built beside the old one, which is removed once no process uses it', async () => {
     const log = await eventStoreOfSessions(50);
-    const old = running(log, eventCounts);
-    await untilCheckpoint(eventCounts, views, 200);
+    const old = running(log, lastEvents);
+    await untilCheckpoint(lastEvents, views, 200);
     await vi.waitUntil(async () => (await views.stores()).length === 1, eventually);
-    await using _ = running(log, counted2);
-    await untilCheckpoint(counted2, views, 200);
+    await using _ = running(log, lastEvents2);
+    await untilCheckpoint(lastEvents2, views, 200);
     await record<'session'>(log, sessionRef('s1'), accessed(T0 + 9 * MINUTE));
-    await untilCheckpoint(counted2, views, 201);
+    await untilCheckpoint(lastEvents2, views, 201);
     // Readers of the old version are still served.
-    await untilCheckpoint(eventCounts, views, 201);
-    expect(await views.read(projectionId(eventCounts), 's1')).toContain('"events":5');
-    expect(await views.read(projectionId(counted2), 's1')).toContain('"events":50');
+    await untilCheckpoint(lastEvents, views, 201);
+    expect(await views.read(projectionId(lastEvents), 's1')).toContain('"active","last":201');
+    expect(await views.read(projectionId(lastEvents2), 's1')).toContain(
+      '"of version 2","last":201',
+    );
     await deadLetters.add({
-      by: projectionId(eventCounts),
+      by: projectionId(lastEvents),
       sequence: 7,
       subject: 's',
       reason: 'r',
     });
     await old[Symbol.asyncDispose]();
-    await vi.waitUntil(() => removed.includes(projectionId(eventCounts)), eventually);
+    await vi.waitUntil(() => removed.includes(projectionId(lastEvents)), eventually);
     await vi.waitUntil(async () => (await deadLetters.list()).length === 0, eventually);
     // All keys but those of the lists of the next projection of that name.
-    const left = await redis.command('KEYS', `${projectionId(eventCounts)}*`);
-    expect(left.match(/event-counts\S*/g)).toEqual([`${projectionId(eventCounts)}:lists`]);
-    expect(await views.checkpoint(projectionId(counted2))).toBe(201);
+    const left = await redis.command('KEYS', `${projectionId(lastEvents)}*`);
+    expect(left.match(/last-events\S*/g)).toEqual([`${projectionId(lastEvents)}:lists`]);
+    expect(await views.checkpoint(projectionId(lastEvents2))).toBe(201);
   });
 
   test('does not remove a newer one', async () => {
     const log = await eventStoreOfSessions(5);
-    await views.renew(projectionId(counted2), 1);
-    await views.renew('event-counts:v1:next', 1);
-    await views.write('event-counts:v1:next', { after: 0, upTo: 3, writes: [] });
+    await views.renew(projectionId(lastEvents2), 1);
+    await views.renew('last-events:v1:next', 1);
+    await views.write('last-events:v1:next', { after: 0, upTo: 3, writes: [] });
     await views.renew('another:v1', 1);
-    await using _ = running(log, eventCounts);
+    await using _ = running(log, lastEvents);
     await vi.waitUntil(() => removed.length > 0, eventually);
-    expect(removed).toEqual(['event-counts:v1:next']);
+    expect(removed).toEqual(['last-events:v1:next']);
     const left = (await views.stores()).map(({ projection }) => projection);
     expect(left.toSorted()).toEqual([
       'another:v1',
-      projectionId(eventCounts),
-      projectionId(counted2),
+      projectionId(lastEvents),
+      projectionId(lastEvents2),
     ]);
   });
 });
@@ -101,30 +102,30 @@ describe('a new version of a projection', () => {
 describe('a store that does not match the event store', () => {
   test('because it is ahead, is built again', async () => {
     const log = await eventStoreOfSessions(3);
-    await views.write(projectionId(eventCounts), { after: 0, upTo: 900, writes: [] });
-    await using _ = running(log, eventCounts);
+    await views.write(projectionId(lastEvents), { after: 0, upTo: 900, writes: [] });
+    await using _ = running(log, lastEvents);
     await vi.waitUntil(
-      async () => (await views.checkpoint(projectionId(eventCounts))) === 12,
+      async () => (await views.checkpoint(projectionId(lastEvents))) === 12,
       eventually,
     );
-    await expectSameAsFreshFold(eventCounts, views, log);
+    await expectSameAsFreshFold(lastEvents, views, log);
   });
 
   test('because the event store was replaced by one of any length, is built again', async () => {
     const first = await eventStoreOfSessions(3);
-    const before = running(first, eventCounts);
-    await untilCheckpoint(eventCounts, views, 12);
+    const before = running(first, lastEvents);
+    await untilCheckpoint(lastEvents, views, 12);
     await before[Symbol.asyncDispose]();
     const second = await eventStoreOfSessions(0);
     for (let n = 0; n < 20; n += 1)
       await record<'session'>(second, sessionRef(`t${n}`), requested());
-    await using _ = running(second, eventCounts);
+    await using _ = running(second, lastEvents);
     await vi.waitUntil(
-      async () => (await views.checkpoint(projectionId(eventCounts))) === 20,
+      async () => (await views.checkpoint(projectionId(lastEvents))) === 20,
       eventually,
     );
-    await expectSameAsFreshFold(eventCounts, views, second);
-    expect(await views.read(projectionId(eventCounts), 's1')).toBeNull();
+    await expectSameAsFreshFold(lastEvents, views, second);
+    expect(await views.read(projectionId(lastEvents), 's1')).toBeNull();
   });
 
   test('because the event store was wiped during the subscription, is built again', async () => {
@@ -132,14 +133,14 @@ describe('a store that does not match the event store', () => {
     const wiped: EventStore = new Proxy(log, {
       get: (_, name) => Reflect.get(log, name) as unknown,
     });
-    await using _ = running(wiped, eventCounts);
-    await untilCheckpoint(eventCounts, views, 12);
+    await using _ = running(wiped, lastEvents);
+    await untilCheckpoint(lastEvents, views, 12);
     log = await eventStoreOfSessions(1);
     await vi.waitUntil(
-      async () => (await views.checkpoint(projectionId(eventCounts))) === 4,
+      async () => (await views.checkpoint(projectionId(lastEvents))) === 4,
       eventually,
     );
-    await expectSameAsFreshFold(eventCounts, views, log);
+    await expectSameAsFreshFold(lastEvents, views, log);
   });
 });
 
@@ -153,31 +154,31 @@ test('an unexpected error of the event store is reported and the call retried', 
     lastSequence: () => oddly(() => log.lastSequence()),
     info: () => oddly(() => log.info()),
   };
-  await using projecting = running(odd, eventCounts);
+  await using projecting = running(odd, lastEvents);
   await vi.waitUntil(() => projecting.status()[0]?.mode === 'waiting-for-log', eventually);
   isOdd = false;
-  await untilCheckpoint(eventCounts, views, 12);
+  await untilCheckpoint(lastEvents, views, 12);
   isOdd = true;
   await vi.waitUntil(() => projecting.status()[0]?.mode === 'waiting-for-log', eventually);
   isOdd = false;
   await record<'session'>(log, sessionRef('more'), requested());
-  await untilCheckpoint(eventCounts, views, 13);
-  await expectSameAsFreshFold(eventCounts, views, log);
+  await untilCheckpoint(lastEvents, views, 13);
+  await expectSameAsFreshFold(lastEvents, views, log);
   expect(failures).toContain(answer);
 });
 
 describe('the lag', () => {
   test('is 0 once all events are folded, and grows while the store is unavailable', async () => {
     const log = await eventStoreOfSessions(3);
-    await using projecting = running(log, eventCounts);
-    await untilCheckpoint(eventCounts, views, 12);
+    await using projecting = running(log, lastEvents);
+    await untilCheckpoint(lastEvents, views, 12);
     await vi.waitUntil(() => projecting.status()[0]?.lag.events === 0, eventually);
     await redis.kill();
     await record<'session'>(log, sessionRef('more'), requested());
     await vi.waitUntil(() => projecting.status()[0]?.mode === 'waiting-for-store', eventually);
     await vi.waitUntil(() => (projecting.status()[0]?.lag.seconds ?? 0) > 0.5, eventually);
     expect(projecting.status()).toMatchObject([
-      { projection: projectionId(eventCounts), mode: 'waiting-for-store', lag: { events: 1 } },
+      { projection: projectionId(lastEvents), mode: 'waiting-for-store', lag: { events: 1 } },
     ]);
     await redis.restart();
     await vi.waitUntil(() => projecting.status()[0]?.lag.seconds === 0, eventually);
@@ -199,11 +200,11 @@ describe('the lag', () => {
 
 describe('the retry of a dead letter', () => {
   let isBrittle: boolean;
-  const brittle: typeof eventCounts = {
-    ...eventCounts,
-    evolve(view, event: RecordedEvent) {
-      if (isBrittle && event.sequence === 2) throw new Error('not like this');
-      return eventCounts.evolve(view, event);
+  const brittle: typeof lastEvents = {
+    ...lastEvents,
+    view(event) {
+      if (isBrittle && event.sequence === 9) throw new Error('not like this');
+      return lastEvents.view(event);
     },
   };
   async function retrying(eventStore: EventStore) {
@@ -219,13 +220,13 @@ describe('the retry of a dead letter', () => {
     await record<'session'>(log, sessionRef('s1'), accessed(T0 + 9 * MINUTE));
     await using _ = running(log, brittle);
     await untilCheckpoint(brittle, views, 9);
-    expect(await views.read(projectionId(brittle), 's1')).toBe('{"events":4,"last":9}');
+    expect(await views.read(projectionId(brittle), 's1')).toBe('{"status":"active","last":8}');
     expect(await retrying(log)).toEqual({ outcome: 'fails', reason: 'not like this' });
     expect(await deadLetters.list()).toHaveLength(1);
     isBrittle = false;
     expect(await retrying(log)).toEqual({ outcome: 'mended' });
     expect(await deadLetters.list()).toEqual([]);
-    expect(await views.read(projectionId(brittle), 's1')).toBe('{"events":5,"last":9}');
-    expect(await views.counts(projectionId(brittle), ['events/4', 'events/5'])).toEqual([1, 1]);
+    expect(await views.read(projectionId(brittle), 's1')).toBe('{"status":"active","last":9}');
+    expect(await views.counts(projectionId(brittle), ['status/active'])).toEqual([2]);
   });
 });

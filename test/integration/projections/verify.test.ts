@@ -10,7 +10,7 @@ import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts'
 import { record, sessionRef } from '#test/support/history.ts';
 import {
   eventStoreOfSessions,
-  eventCounts,
+  lastEvents,
   startProjector,
   truncated,
   untilCheckpoint,
@@ -28,7 +28,7 @@ let views: RedisViews;
 let eventStore: EventStore;
 let running: Projector[];
 beforeEach(async () => {
-  projections = [...stateProjections, eventCounts];
+  projections = [...stateProjections, lastEvents];
   redis = await startRedis();
   views = await reachableViews({ url: redis.url });
   eventStore = await eventStoreOfSessions(SESSIONS);
@@ -148,12 +148,12 @@ describe('a change by hand is reported:', () => {
   });
 
   test('a view that was replaced by an older one', async () => {
-    const old = JSON.stringify({ events: 2, last: 308 });
-    await views.redis.hset(`${projectionId(eventCounts)}:views`, 's7', old);
-    await views.redis.hset(`${projectionId(eventCounts)}:sequences`, 's7', '308');
-    const found = (await foundOf(eventCounts)) ?? [];
+    const old = JSON.stringify({ status: 'queued', last: 308 });
+    await views.redis.hset(`${projectionId(lastEvents)}:views`, 's7', old);
+    await views.redis.hset(`${projectionId(lastEvents)}:sequences`, 's7', '308');
+    const found = (await foundOf(lastEvents)) ?? [];
     expect(found.map(({ path, stored }) => [path, stored])).toEqual([
-      ['events', '2'],
+      ['status', '"queued"'],
       ['last', '308'],
       ['sequence', '308'],
     ]);
@@ -173,7 +173,7 @@ test('views that change meanwhile are no difference', async () => {
     for (; !stop.signal.aborted; written.count += 1) {
       const event = accessed(T0 + (written.count + 1) * MINUTE);
       await record<'session'>(eventStore, sessionRef(`s${written.count % SESSIONS}`), event);
-      await views.waitForCheckpoint(projectionId(eventCounts), EVENTS + written.count + 1, 1_000);
+      await views.waitForCheckpoint(projectionId(lastEvents), EVENTS + written.count + 1, 1_000);
     }
   }
   const writing = write();

@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest';
 import type { EventWithState } from '#events/events.ts';
 import type { SessionEvent } from '#events/session.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { projectionId, type StateProjection } from '#projections/projection.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
@@ -45,11 +45,11 @@ function stateOf(id: string, events: SessionEvent[]) {
 async function open() {
   const views = createMemoryViews();
   const sequence = Object.keys(lives).length;
-  async function write<View>(projection: StateProjection<View>): Promise<void> {
+  async function write<View>(projection: Projection<View>): Promise<void> {
     const writes = Object.entries(lives).map(([id, { events }], index) => {
       const { aggregate, state } = stateOf(id, events);
       const event = { ...events.at(-1), aggregate, state } as unknown as EventWithState;
-      const view = projection.evolve(null, event);
+      const view = projection.view(event);
       if (view === null) throw new Error('no view');
       const { names = [], order = 0 } = projection.lists?.(view, event) ?? {};
       const key = projection.key(event) ?? '';
