@@ -39,7 +39,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/foreign': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
-  'src/http': [...common],
+  'src/http': ['src/async', ...common],
   // What this process may have of its machine.
   'src/host': [...common],
   // The client of buckets, for archive and objects.
@@ -73,7 +73,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // What a session's events say: for the API and the command line.
   'src/history': ['events', 'src/domain', 'src/event-store', ...common],
   // The format of recordings: who writes, serves, plays and checks them.
-  'src/recordings': ['events', 'src/event-store', 'src/objects', ...common],
+  'src/recordings': ['events', 'src/async', 'src/event-store', 'src/objects', ...common],
   'src/audit': ['events', 'src/event-store', 'src/archive', ...common],
   'src/billing': ['events', 'src/domain', 'src/event-store', ...common],
   projections: [

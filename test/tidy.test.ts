@@ -199,6 +199,25 @@ it('subjects are built in the contract and nowhere else', () => {
   expect(codeWith(judged, /['"`](evt|fleet|tmr|live)\./)).toEqual([]);
 });
 
+describe('one mechanism of each kind', () => {
+  // The client is a package of its own, and what runs in pages has no back-off with a signal.
+  const judged = files.filter(
+    ({ path }) => /^(src|projections)\//.test(path) && !/^src\/(client|dashboard)\//.test(path),
+  );
+  it.each([
+    [
+      'a map that drops its oldest entry',
+      'src/async/bounded-map.ts',
+      /\[oldest[^\]]*\] = .*keys\(\)|\.keys\(\)\.take\(/,
+    ],
+    ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
+  ])('%s: %s', (_, home, pattern) => {
+    const found = codeWith(judged, pattern);
+    expect(found.filter((line) => !line.startsWith(home))).toEqual([]);
+    expect(found).not.toEqual([]);
+  });
+});
+
 describe('files', () => {
   it(`have at most ${LINES_MAX} lines, blank ones and comments aside`, () => {
     const long = files.filter((file) => codeLines(file) > LINES_MAX);

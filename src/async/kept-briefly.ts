@@ -1,3 +1,5 @@
+import { BoundedMap } from './bounded-map.ts';
+
 /** Answers kept at once; the oldest goes first. */
 const KEPT_MAX = 100;
 
@@ -6,15 +8,12 @@ const KEPT_MAX = 100;
  * side. A failure is not kept.
  */
 export function keptBriefly<Answer>(forMs: number) {
-  const kept = new Map<string, { answer: Promise<Answer>; until: number }>();
+  const kept = new BoundedMap<string, { answer: Promise<Answer>; until: number }>(KEPT_MAX);
   return (key: string, ask: () => Promise<Answer>): Promise<Answer> => {
     const known = kept.get(key);
     if (known !== undefined && performance.now() < known.until) return known.answer;
     const own = { answer: ask(), until: Infinity };
-    kept.delete(key);
     kept.set(key, own);
-    const [oldest] = kept.keys();
-    if (kept.size > KEPT_MAX && oldest !== undefined) kept.delete(oldest);
     own.answer.then(
       () => (own.until = performance.now() + forMs),
       () => kept.get(key) === own && kept.delete(key),

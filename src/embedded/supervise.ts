@@ -15,6 +15,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import { doubling } from '#src/async/retry.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { endOrphan, forgetChild, recordChild, STOP_GRACE_MS } from './orphan-process.ts';
 
@@ -44,8 +45,7 @@ export class ChildNotStarted extends Error {
   override readonly name = 'ChildNotStarted';
 }
 
-const BACKOFF_MIN_MS = 100;
-const BACKOFF_MAX_MS = 2000;
+const pauseMs = doubling(100, 2_000);
 const FAILED_STARTS_MAX = 10;
 /** A start counts as successful once the child has answered for this long. */
 const STEADY_MS = 1000;
@@ -110,8 +110,7 @@ async function keepRunning(
       on.onGiveUp(child.problem ?? lastLinesOf(program.logFile));
       return;
     }
-    const backoffMs = Math.min(BACKOFF_MIN_MS * 2 ** failedStarts, BACKOFF_MAX_MS);
-    await sleep(backoffMs, stopping);
+    await sleep(pauseMs(failedStarts + 1), stopping);
     if (stopping.aborted) return;
   }
 }

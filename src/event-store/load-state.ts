@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import {
   hasState,
   type Aggregates,
@@ -107,7 +108,7 @@ const STATES_MAX = 10_000;
  * event with a foreign state, and not at each of them.
  */
 export function createStateReader(eventStore: Pick<EventStore, 'history'>): StateReader {
-  const states = new Map<string, EventWithState['state']>();
+  const states = new BoundedMap<string, EventWithState['state']>(STATES_MAX);
 
   async function fold(event: RecordedEvent, key: string): Promise<EventWithState> {
     const known = states.get(key);
@@ -122,8 +123,6 @@ export function createStateReader(eventStore: Pick<EventStore, 'history'>): Stat
       const complete = isKnown ? event : await fold(event, key);
       const isKept = states.delete(key) || !isKnown;
       if (isKept) states.set(key, complete.state);
-      const [oldest] = states.keys();
-      if (states.size > STATES_MAX && oldest !== undefined) states.delete(oldest);
       return complete;
     },
     clear: () => states.clear(),

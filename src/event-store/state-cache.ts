@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
 import type { Loaded } from './load-state.ts';
@@ -25,16 +26,13 @@ export type StateCache = {
 const AGGREGATES_MAX = 2_000;
 
 export function createStateCache(): StateCache {
-  const known = new Map<string, Loaded<AggregateKind>>();
+  const known = new BoundedMap<string, Loaded<AggregateKind>>(AGGREGATES_MAX);
 
   function remember(aggregate: AggregateRef, loaded: Loaded<AggregateKind>): void {
     const key = streamFilter(aggregate);
     const before = known.get(key);
     if (before !== undefined && before.sequence > loaded.sequence) return;
-    known.delete(key);
     known.set(key, loaded);
-    const [oldest] = known.keys();
-    if (known.size > AGGREGATES_MAX && oldest !== undefined) known.delete(oldest);
   }
   return {
     get: <Kind extends AggregateKind>(aggregate: RefOf<Kind>) =>

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Gateway, GatewayMetrics } from './gateway.ts';
 
@@ -44,12 +45,10 @@ const SESSIONS_MAX = 10_000;
  * if 10,000 others came in between.
  */
 function createFirstSeen(): (sessionId: string) => boolean {
-  const seen = new Set<string>();
+  const seen = new BoundedMap<string, true>(SESSIONS_MAX);
   return function isFirst(sessionId) {
     if (seen.has(sessionId)) return false;
-    seen.add(sessionId);
-    const [oldest] = seen;
-    if (seen.size > SESSIONS_MAX && oldest !== undefined) seen.delete(oldest);
+    seen.set(sessionId, true);
     return true;
   };
 }

@@ -1,3 +1,5 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
+
 /** A caller's remaining units in the current window; a usual request costs one. */
 export type Allowance = {
   limit: number;
@@ -30,16 +32,14 @@ const CALLERS_MAX = 10_000;
  * one unit, if its window has not ended.
  */
 export function createLocalLimiter(now: () => number) {
-  const windows = new Map<string, { window: number; taken: number }>();
+  const windows = new BoundedMap<string, { window: number; taken: number }>(CALLERS_MAX);
   function take(who: string, limit: number, units = 1): Allowance {
     const window = Math.floor(now() / WINDOW_MS);
     let counted = windows.get(who);
     if (counted === undefined || counted.window !== window) {
       counted = { window, taken: 0 };
-      windows.delete(who);
       if (units > 0) windows.set(who, counted);
-      if (windows.size > CALLERS_MAX)
-        for (const [oldest] of windows.entries().take(1)) windows.delete(oldest);
+      else windows.delete(who);
     }
     const isAllowed = counted.taken + units <= limit;
     if (isAllowed) counted.taken += units;

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import { createFramebuffer, type Framebuffer } from './framebuffer.ts';
 import type { Segment } from './segment-format.ts';
 
@@ -31,18 +32,16 @@ export function createReplay(
   load: (name: string) => Promise<Segment>,
 ): Replay {
   const screen = createFramebuffer();
-  const kept = new Map<string, Promise<Segment>>();
+  const kept = new BoundedMap<string, Promise<Segment>>(KEPT_MAX);
   /** The segment and the message that come next. */
   let next = { segment: 0, message: 0 };
   let shownAt = Number.NEGATIVE_INFINITY;
 
   function loaded({ name }: ReplaySegment): Promise<Segment> {
     const known = kept.get(name) ?? load(name);
-    kept.delete(name);
     kept.set(name, known);
     // A failure is not kept: the next try may succeed.
     known.catch(() => kept.delete(name));
-    for (const oldest of kept.keys().take(Math.max(0, kept.size - KEPT_MAX))) kept.delete(oldest);
     return known;
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { PageEvent } from './cdp.ts';
 
 /** What a page has to reach. */
@@ -23,7 +24,7 @@ export class DocumentProgress {
   readonly #mainFrame: string;
   readonly #frames = new Map<string, Frame>();
   /** What the main frame's last documents have reached, the oldest first. */
-  readonly #kept = new Map<string, Set<string>>();
+  readonly #kept = new BoundedMap<string, Set<string>>(KEPT_MAX);
   #wake: (() => void) | null = null;
 
   constructor(mainFrame: string) {
@@ -52,10 +53,7 @@ export class DocumentProgress {
     // A new document of the page has frames of its own.
     this.#frames.clear();
     this.#frames.set(this.#mainFrame, frame);
-    this.#kept.delete(frame.loaderId);
     this.#kept.set(frame.loaderId, frame.reached);
-    const [oldest = ''] = this.#kept.keys();
-    if (this.#kept.size > KEPT_MAX) this.#kept.delete(oldest);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { SessionState } from '#events/session.ts';
 import { formatDuration } from '#src/domain/session/duration.ts';
 import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
@@ -140,7 +141,7 @@ export type Rendered = { body: string; waiting: SessionState | null };
 
 /** Session view (JSON text) → answer, rendering each view once per role and API key. */
 export function createRenderer(addresses: Addresses) {
-  const rendered = new Map<string, Rendered & { view: string }>();
+  const rendered = new BoundedMap<string, Rendered & { view: string }>(RENDERED_MAX);
   return function render(view: string, key: string, caller: Caller): Rendered {
     const cacheKey = `${key} ${caller.role} ${caller.keyHash ?? ''}`;
     const known = rendered.get(cacheKey);
@@ -148,10 +149,7 @@ export function createRenderer(addresses: Addresses) {
     const session = JSON.parse(view) as SessionState;
     const body = JSON.stringify(presentSession(session, caller, addresses));
     const fresh = { view, body, waiting: isAwaitingServer(session) ? session : null };
-    rendered.delete(cacheKey);
     rendered.set(cacheKey, fresh);
-    if (rendered.size > RENDERED_MAX)
-      for (const oldest of rendered.keys().take(1)) rendered.delete(oldest);
     return fresh;
   };
 }

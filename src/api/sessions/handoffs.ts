@@ -10,6 +10,7 @@ import { projectionId } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { pageMax } from '#projections/store/limits.ts';
 import { readList } from '#projections/store/queries.ts';
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import { isOpenHandoff } from '#src/domain/session/handoff.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
@@ -24,14 +25,12 @@ export async function handoffsOf(
   eventStore: Pick<EventStore, 'history'>,
   session: RefOf<'session'>,
 ): Promise<Handoff[]> {
-  const handoffs = new Map<string, Handoff>();
+  const handoffs = new BoundedMap<string, Handoff>(HANDOFFS_MAX);
   let state: SessionState | null = null;
   for await (const event of eventStore.history<'session'>(session)) {
     state = evolve<'session'>(session, state, event);
     if (state.handoff === undefined) continue;
     handoffs.set(state.handoff.id, state.handoff);
-    const [oldest] = handoffs.keys();
-    if (handoffs.size > HANDOFFS_MAX && oldest !== undefined) handoffs.delete(oldest);
   }
   return [...handoffs.values()].toReversed();
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import { JetStreamApiError, type ApiError } from '@nats-io/jetstream';
 import { headers, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
 import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
@@ -51,7 +52,7 @@ type Answer =
  * drops these checks silently, so the messages are written here.
  */
 export function createAppend(connection: JetStreamConnection): EventStore['append'] {
-  const unanswered = new Set<string>();
+  const unanswered = new BoundedMap<string, true>(UNANSWERED_MAX);
 
   return async function append(changes) {
     const startedAt = performance.now();
@@ -65,7 +66,7 @@ export function createAppend(connection: JetStreamConnection): EventStore['appen
       const firstSequence = answer.last - members.length + 1;
       return { outcome: 'appended', sequences: members.map((_, index) => firstSequence + index) };
     }
-    if (answer.kind === 'unanswered') for (const id of commandIds) remember(unanswered, id);
+    if (answer.kind === 'unanswered') for (const id of commandIds) unanswered.set(id, true);
     const leftMs = APPEND_MS - (performance.now() - startedAt);
     const isStored = await requestWithRetry(connection, leftMs, () =>
       isInLog(connection, first, commandId, unanswered.has(commandId)),
@@ -125,12 +126,6 @@ function send(nc: NatsConnection, members: readonly BatchMessage[]): Promise<Msg
     nc.publish(message.subject, message.body, { headers: fields });
   }
   throw new RangeError('an append without events');
-}
-
-function remember(unanswered: Set<string>, commandId: string): void {
-  unanswered.add(commandId);
-  const [oldest] = unanswered;
-  if (unanswered.size > UNANSWERED_MAX && oldest !== undefined) unanswered.delete(oldest);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import { isOf, type RecordedOf } from '#events/events.ts';
 import type { OrganizationState } from '#events/organization.ts';
 import { filters, organizationIn } from '#events/subjects.ts';
@@ -115,7 +116,7 @@ const ORGANIZATIONS_MAX = 2_000;
 /** The live keys of organizations, each as of the newest sequence that was set. */
 function createLiveHolders() {
   type Known = { sequence: number; holders: ReadonlySet<string> | null };
-  const known = new Map<string, Known>();
+  const known = new BoundedMap<string, Known>(ORGANIZATIONS_MAX);
   return {
     has: (organizationId: string, holder: string): boolean =>
       known.get(organizationId)?.holders?.has(holder) ?? false,
@@ -127,10 +128,7 @@ function createLiveHolders() {
     set(organizationId: string, sequence: number, holders: Known['holders']): Known['holders'] {
       const newer = known.get(organizationId);
       if (newer !== undefined && newer.sequence > sequence) return newer.holders;
-      known.delete(organizationId);
       known.set(organizationId, { sequence, holders });
-      const [oldest] = known.keys();
-      if (known.size > ORGANIZATIONS_MAX && oldest !== undefined) known.delete(oldest);
       return holders;
     },
   };

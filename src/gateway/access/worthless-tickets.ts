@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import { EPOCH_MAX, type Ticket, type Tickets } from './ticket.ts';
 
 /**
@@ -27,7 +28,7 @@ export function leaveOutWorthless(
   tickets: Pick<Tickets, 'open'>,
   now: () => number,
 ): WorthlessTickets {
-  const foundAt = new Map<string, number>();
+  const foundAt = new BoundedMap<string, number>(REMEMBERED_MAX);
 
   function isRemembered(ticket: string): boolean {
     const at = foundAt.get(ticket);
@@ -39,11 +40,6 @@ export function leaveOutWorthless(
       const opened = tickets.open(ticket);
       return opened?.epoch === EPOCH_MAX ? opened : null;
     },
-    remember(ticket) {
-      foundAt.delete(ticket);
-      foundAt.set(ticket, now());
-      const [oldest] = foundAt.keys();
-      if (foundAt.size > REMEMBERED_MAX && oldest !== undefined) foundAt.delete(oldest);
-    },
+    remember: (ticket) => void foundAt.set(ticket, now()),
   };
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { Ticket } from '../access/ticket.ts';
 
 /** Sessions whose last use is remembered; the oldest is dropped first and recorded again. */
@@ -11,15 +12,12 @@ export function createUseRecorder(
   onUse: (ticket: Ticket) => void,
   { everyMs, now }: { everyMs: number; now: () => number },
 ): (ticket: Ticket) => void {
-  const usedAt = new Map<string, number>();
+  const usedAt = new BoundedMap<string, number>(SESSIONS_MAX);
   return (ticket) => {
     const key = `${ticket.organizationId}/${ticket.sessionId}`;
     const at = now();
     if (Math.abs(at - (usedAt.get(key) ?? -Infinity)) < everyMs) return;
-    usedAt.delete(key);
     usedAt.set(key, at);
-    const [oldest] = usedAt.keys();
-    if (usedAt.size > SESSIONS_MAX && oldest !== undefined) usedAt.delete(oldest);
     onUse(ticket);
   };
 }

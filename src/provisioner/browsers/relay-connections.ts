@@ -1,4 +1,4 @@
-import { sleep } from '#src/async/sleep.ts';
+import { createBackOff } from '#src/async/back-off.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { EgressEndpoint } from '../egress/egress-proxy.ts';
 
@@ -27,13 +27,10 @@ async function keepOne(
   endpoint: EgressEndpoint,
   signal: AbortSignal,
 ): Promise<void> {
-  let pauseMs = RETRY_MS;
+  const backOff = createBackOff(RETRY_MS, RETRY_MAX_MS);
   while (!signal.aborted) {
-    if (await serveNext(address, endpoint, signal)) pauseMs = RETRY_MS;
-    else {
-      await sleep(pauseMs, signal);
-      pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS);
-    }
+    if (await serveNext(address, endpoint, signal)) backOff.reset();
+    else await backOff.pause(signal);
   }
 }
 

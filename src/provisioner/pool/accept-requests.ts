@@ -1,3 +1,4 @@
+import { BoundedMap } from '#src/async/bounded-map.ts';
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import { nextTurn, sleep } from '#src/async/sleep.ts';
@@ -56,7 +57,7 @@ type AcceptDependencies = {
  * queue. Until the signal aborts; then resolves when the accepted requests have been handled.
  */
 export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>): Promise<void> {
-  const dependencies = { ...given, failures: new Map<string, number>() };
+  const dependencies = { ...given, failures: new BoundedMap<string, number>(FAILED_MAX) };
   const { workQueue, pool, signal } = dependencies;
   const underWay = new Set<Promise<void>>();
   while (!signal.aborted) {
@@ -168,14 +169,12 @@ function retryOrGiveUp(
   const { id: sessionId } = (delivery.item as RecordedOf<'session'>).aggregate;
   const isOutage = error instanceof Unavailable || !pool.isOpen;
   const count = (failures.get(sessionId) ?? 0) + (isOutage ? 0 : 1);
-  failures.delete(sessionId);
   if (count >= FAILURES_MAX) {
+    failures.delete(sessionId);
     pool.log.error({ err: error, sessionId, count }, 'failed to accept a request; it is given up');
     return delivery.deadLetter(String(error));
   }
   if (count > 0) failures.set(sessionId, count);
-  const [oldest] = failures.keys();
-  if (failures.size > FAILED_MAX && oldest !== undefined) failures.delete(oldest);
   pool.log.warn({ err: error, sessionId }, 'failed to accept a request; it is retried');
   delivery.retryAfter(RETRY_MS);
 }

@@ -1,3 +1,4 @@
+import { doubling } from '#src/async/retry.ts';
 import { launchesWanted, mustEvict } from '#src/domain/fleet/pool-policy.ts';
 import { newId } from '#src/ids.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
@@ -83,10 +84,11 @@ function cancelUnwanted(pool: Pool): void {
   );
 }
 
+const backOffMs = doubling(2 * REFILL_AFTER_MS, BACKOFF_MAX_MS);
+
 function fillDelay(pool: Pool): number {
   if (pool.waiting.length > 0) return 0;
-  if (pool.failedLaunches > 0)
-    return Math.min(BACKOFF_MAX_MS, REFILL_AFTER_MS * 2 ** pool.failedLaunches);
+  if (pool.failedLaunches > 0) return backOffMs(pool.failedLaunches);
   return pool.roster.counts().busy + pool.roster.counts().ending > 0 ? REFILL_AFTER_MS : 0;
 }
 

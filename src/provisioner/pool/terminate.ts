@@ -1,3 +1,4 @@
+import { createBackOff } from '#src/async/back-off.ts';
 import type { BlackBox } from '#events/session/black-box.ts';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { FailureReason } from '#events/session.ts';
@@ -101,7 +102,8 @@ const STOP_RETRY_MAX_MS = 10_000;
  */
 async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> {
   const { workloadId } = pooled;
-  for (let pauseMs = STOP_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, STOP_RETRY_MAX_MS)) {
+  const backOff = createBackOff(STOP_RETRY_MS, STOP_RETRY_MAX_MS);
+  for (;;) {
     try {
       await pool.browsers.stop(workloadId);
       return true;
@@ -112,7 +114,7 @@ async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> 
     pooled.removalFailed.resolve();
     if (!pool.isOpen) return false;
     pool.changed();
-    await until(pool, () => !pool.isOpen, AbortSignal.timeout(pauseMs));
+    await until(pool, () => !pool.isOpen, AbortSignal.timeout(backOff.nextMs()));
   }
 }
 

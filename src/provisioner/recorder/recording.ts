@@ -1,3 +1,4 @@
+import { createBackOff } from '#src/async/back-off.ts';
 import type { RecordingGapReason } from '#events/session/recording.ts';
 import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -116,18 +117,17 @@ type Run = {
 async function record(run: Run): Promise<void> {
   const { times, signal } = run;
   const { open, log } = run.options;
-  let pauseMs = times.reconnectMs;
+  const backOff = createBackOff(times.reconnectMs, times.reconnectMaxMs);
   while (!signal.aborted && !run.isOver) {
     try {
       using screen = await open(signal);
-      pauseMs = times.reconnectMs;
+      backOff.reset();
       await follow(run, screen);
     } catch (error) {
       if (signal.aborted) return;
       if (run.gap === null) log.warn({ err: error }, 'the screen of a session cannot be recorded');
       openGap(run, 'screen_lost');
-      await sleep(pauseMs, signal);
-      pauseMs = Math.min(2 * pauseMs, times.reconnectMaxMs);
+      await backOff.pause(signal);
     }
   }
 }
