@@ -231,16 +231,14 @@ async function* untilAborted<Batch>(
 }
 
 /**
- * What keeps events up to the sequence in the log: the stream forbids a purge, or a reader has not
- * come so far yet. Null if nothing does.
+ * What keeps events up to the sequence in the log: a reader that has not come so far yet. Null if
+ * nothing does.
  * @param views null: the read model is not asked
  */
 export async function whoHoldsBack(
   { truncation, views }: { truncation: LogTruncation; views: Pick<Views, 'checkpoint'> | null },
   upTo: number,
 ): Promise<string | null> {
-  if (!(await truncation.canTruncate()))
-    return 'the stream EVENTS was created by an earlier version, which forbade to purge it';
   const held = await truncation.heldBackTo();
   if (held !== null && held.sequence < upTo) return `${held.by} is at event ${held.sequence}`;
   if (views === null) return null;

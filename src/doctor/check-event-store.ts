@@ -22,7 +22,6 @@ export function checkEventStore(log: EventStoreFacts, config: ConfigFacts): Find
   checkServers(findings, log, config);
   if (log.skewMs !== null) checkClockSkew(findings, 'NATS', log.skewMs);
   for (const stream of log.streams) checkStream(findings, stream);
-  checkRetention(findings, log, config);
   checkReplicas(findings, log);
   if (log.mayPublishAll && !config.isEmbedded)
     warn(
@@ -113,18 +112,6 @@ function checkStream({ ok, warn, bad }: Findings, stream: StreamFacts): void {
     );
   const led = leader === null ? '' : `, led by ${leader}`;
   ok('streams', `${name} is configured correctly${led}`);
-}
-
-/** A stream of an early release keeps everything, whatever RETAIN_ENDED says. */
-function checkRetention({ ok, warn }: Findings, log: EventStoreFacts, config: ConfigFacts): void {
-  const whole = log.streams.filter(({ canPurge }) => !canPurge).map(({ name }) => name);
-  if (config.retainsForever) return ok('retention', 'RETAIN_ENDED=forever: nothing is archived');
-  if (whole.length === 0) return ok('retention', 'archived events can be removed');
-  warn(
-    'retention',
-    `archived events stay: ${whole.join(', ')} of an earlier version cannot be purged`,
-    'bss backup, then bss restore into an empty NATS; or RETAIN_ENDED=forever (deploy/runbook.md)',
-  );
 }
 
 function checkReplicas(findings: Findings, log: EventStoreFacts): void {

@@ -18,7 +18,6 @@ export function configFactsOf(
     unisolated: config.browsers.unisolated,
     browsers: config.browsers.kind,
     hasProvisioner: config.roles.includes('provisioner'),
-    retainsForever: config.archive.retainEndedMs === null,
     secrets: new Map(secrets),
     links: [
       ...linksOf('NATS_URL', config.natsUrl, config.nats.credsFile !== null),

@@ -42,7 +42,6 @@ function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStatu
     leader: (nc.info?.cluster === undefined ? null : info?.cluster?.leader) ?? null,
     differs,
     unfit,
-    canPurge: info?.config.deny_purge !== true,
     behind: away.map((peer) => peer.name),
     bytes: info?.state.bytes ?? 0,
     maxBytes: maxBytes > 0 ? maxBytes : null,

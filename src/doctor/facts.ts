@@ -24,8 +24,6 @@ export type ConfigFacts = {
   unisolated: 'development' | 'allowed' | 'refused' | null;
   browsers: 'docker' | 'kubernetes' | 'process' | 'simulated';
   hasProvisioner: boolean;
-  /** Whether events stay in the event store for ever. */
-  retainsForever: boolean;
   /** The secrets that are set, by variable. */
   secrets: ReadonlyMap<string, string>;
   /** Connections that leave this machine: whether they have credentials, and TLS. */
@@ -83,8 +81,6 @@ export type StreamFacts = {
   differs: readonly string[];
   /** Settings that cannot be changed in place. */
   unfit: readonly string[];
-  /** Whether its oldest messages can be removed; a stream of an early release never lets them. */
-  canPurge: boolean;
   /** Replicas that are unavailable or behind. */
   behind: readonly string[];
   bytes: number;

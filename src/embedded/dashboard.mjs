@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { buildOnce, filesIn, hashOf, runBuilder } from './build.mjs';
 
 /** The folders of what it is built from; of the events it has types alone. */
-const SOURCES = ['src/dashboard', 'src/history', 'src/recordings'];
+const SOURCES = ['src/dashboard', 'src/history', 'src/recordings', 'src/async'];
 /** What else the build depends on: the versions of packages, and how it is built. */
 const OTHERS = ['package-lock.json', 'src/embedded/dashboard-build.mjs'];
 

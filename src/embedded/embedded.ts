@@ -3,10 +3,8 @@
  * Both listen on 127.0.0.1, each on a free port that it keeps until the service ends. NATS_PORT
  * makes nats-server listen on the API's host instead, for tenants.
  */
-import { existsSync } from 'node:fs';
-import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { SERVICE_ACCOUNT } from '#events/tenant-subjects.ts';
 import { answersWith, freePort } from './loopback.ts';
 import { endOrphan } from './orphan-process.ts';
 import { natsConfig, type NatsSettings } from './nats-config.ts';
@@ -97,10 +95,7 @@ async function natsProgram(
   const config = join(folder, 'nats.conf');
   const { user, password, host, port } = settings;
   await mkdir(folder, { recursive: true });
-  await moveStreamsToAccount(join(folder, 'jetstream'));
   await writeFile(config, natsConfig({ ...settings, storeDir: folder }), { mode: 0o600 });
-  // An earlier version wrote the file readable for all users.
-  await chmod(config, 0o600);
   const login = JSON.stringify({ verbose: false, user, pass: password });
   const request = 'SUB _INBOX.ready 1\r\nPUB $JS.API.INFO _INBOX.ready 0\r\n\r\n';
   const askJetStream = `CONNECT ${login}\r\n${request}`;
@@ -133,12 +128,6 @@ function addressOf({ host, port }: { host: string; port: number }): string {
 /** The address to connect to on this machine; loopback for a server on all addresses. */
 function reachable(host: string): string {
   return ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host;
-}
-
-/** Moves streams of versions without tenant accounts, which used NATS' default account `$G`. */
-async function moveStreamsToAccount(storeDir: string): Promise<void> {
-  const [before, now] = [join(storeDir, '$G'), join(storeDir, SERVICE_ACCOUNT)];
-  if (existsSync(before) && !existsSync(now)) await rename(before, now);
 }
 
 /** Redis with snapshots only: it holds a read model, and lost writes cost a rebuild. */

@@ -5,9 +5,6 @@
  * not answer within its bound.
  */
 export type LogTruncation = {
-  /** Whether the event store lets its events be removed; one of an early release never does. */
-  canTruncate(): Promise<boolean>;
-
   /**
    * Removes all events up to and including the sequence; none if they are gone already. The caller
    * has verified that the archive has them and that no reader still needs them: see `heldBackTo`,

@@ -54,10 +54,8 @@ async function lastOf(connection: JetStreamConnection, organizationId: string) {
     const message = await jsm.streams.getMessage(PUBLIC_STREAM, { last_by_subj: filter });
     if (message === null) return { number: 0, place: 0 };
     const number = Number(message.header.get(ORGANIZATION_SEQUENCE));
-    if (Number.isSafeInteger(number) && number > 0) return { number, place: message.seq };
-    // An earlier version published it, without a number: those that are there are counted.
-    const { state } = await jsm.streams.info(PUBLIC_STREAM, { subjects_filter: filter });
-    const counts = Object.values(state.subjects ?? {});
-    return { number: counts.reduce((sum, count) => sum + count, 0), place: state.last_seq };
+    if (!Number.isSafeInteger(number) || number <= 0)
+      throw new Error(`message ${message.seq} of PUBLIC has no number in its organization`);
+    return { number, place: message.seq };
   });
 }

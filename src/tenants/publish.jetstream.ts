@@ -24,11 +24,8 @@ export type PublisherDependencies = {
   logger: Logger;
 };
 
-/**
- * The end of PUBLIC: its number of messages, and the event-store sequence of the last one.
- * `isRepublished`: the server still sends live copies, as earlier versions had it do.
- */
-type Place = { published: number; sequence: number; isRepublished: boolean };
+/** The end of PUBLIC: its number of messages, and the event-store sequence of the last one. */
+type Place = { published: number; sequence: number };
 
 /** Events published at once. */
 const BATCH_MAX = 200;
@@ -149,14 +146,13 @@ function reasonOf(error: UnknownEvent | WrittenByNewer): string {
 async function placeOf(connection: JetStreamConnection): Promise<Place> {
   const { jsm } = connection;
   return requestWithRetry(connection, ANSWER_MS, async () => {
-    const { state, config } = await jsm.streams.info(PUBLIC_STREAM);
-    const isRepublished = config.republish !== undefined;
-    if (state.last_seq === 0) return { published: 0, sequence: 0, isRepublished };
+    const { state } = await jsm.streams.info(PUBLIC_STREAM);
+    if (state.last_seq === 0) return { published: 0, sequence: 0 };
     const last = await jsm.streams.getMessage(PUBLIC_STREAM, { seq: state.last_seq });
     const sequence = Number(last?.header.get(STORE_SEQUENCE));
     if (!Number.isSafeInteger(sequence))
       throw new Error('a message in the stream PUBLIC has no sequence of its event');
-    return { published: state.last_seq, sequence, isRepublished };
+    return { published: state.last_seq, sequence };
   });
 }
 
@@ -167,7 +163,7 @@ async function placeOf(connection: JetStreamConnection): Promise<Place> {
 async function publish(
   connection: JetStreamConnection,
   batch: readonly Message[],
-  { published, isRepublished }: Place,
+  { published }: Place,
 ): Promise<boolean> {
   const answers = batch.map(({ subject, headers, body }, index) => {
     const expect = { lastSequence: published + index };
@@ -179,7 +175,7 @@ async function publish(
   });
   const outcomes = await connection.whileConnected(Promise.allSettled(answers));
   for (const [index, { status }] of outcomes.entries())
-    if (status === 'fulfilled' && !isRepublished) sendLive(connection, batch[index] as Message);
+    if (status === 'fulfilled') sendLive(connection, batch[index] as Message);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed === undefined) return true;
   if (isWrongLastSequence(failed.reason)) return false;

@@ -29,10 +29,9 @@ const CONCURRENCY = 32;
 /**
  * Finds lost timers until the signal aborts: those that should have fired are handled, and those
  * that are still to come are set again. A session's state says what is due, with or without a
- * timer. Timers are lost together with the TIMERS stream, and if an earlier version set them, whose
- * fired timers the server deletes after an hour. The read model finds the sessions; the command
- * decides on the event store's state. The cost depends on open sessions and organizations, not on
- * ended sessions. Several timekeepers may do the same work: it has one effect. Never throws.
+ * timer. Timers are lost together with the TIMERS stream. The read model finds the sessions; the
+ * command decides on the event store's state. The cost depends on open sessions and organizations,
+ * not on ended sessions. Several timekeepers may do the same work: it has one effect. Never throws.
  */
 export async function watchOverdue(
   dependencies: TimekeeperDependencies,

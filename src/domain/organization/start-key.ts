@@ -43,8 +43,7 @@ export function readKeyHistory(
 
 /**
  * Issues the key in place of the one that an earlier start issued; no events if the key is live. A
- * revoked key is not issued again. If it is live nevertheless, because an earlier version's start
- * issued it again, it is revoked.
+ * revoked key is not issued again.
  */
 export function decideStartKey(
   key: StartKey,
@@ -52,10 +51,7 @@ export function decideStartKey(
   { startKeys, revoked }: KeyHistory,
 ): OrganizationEvent[] | Rejection {
   const live = liveStartKey(state, key);
-  const isLive = live?.hash === key.hash;
-  if (revoked.has(key.hash))
-    return isLive ? [{ type: 'organization.key-revoked', data: { keyId: live.keyId } }] : [];
-  if (isLive) return [];
+  if (revoked.has(key.hash) || live?.hash === key.hash) return [];
   if (live === undefined) {
     const keyId = startKeys === 0 ? key.keyId : `${key.keyId}_${startKeys + 1}`;
     return decideOrganization({ type: 'IssueKey', key: { ...key, keyId } }, state);

@@ -31,7 +31,7 @@ export function createJetStreamTruncation(
   async function lookAt(stream: string) {
     const info = await requestWithRetry(connection, READ_MS, () => jsm.streams.info(stream));
     const { first_seq: first, last_seq: last, messages, num_subjects: subjects = 0 } = info.state;
-    return { canPurge: !info.config.deny_purge, first, last, messages, subjects };
+    return { first, last, messages, subjects };
   }
 
   /**
@@ -65,10 +65,6 @@ export function createJetStreamTruncation(
   }
 
   return {
-    async canTruncate() {
-      return (await lookAt(EVENTS_STREAM)).canPurge;
-    },
-
     async truncate(upTo) {
       const { first, last } = await lookAt(EVENTS_STREAM);
       if (upTo >= last) throw new RangeError(`${upTo} would remove the newest event, ${last}`);
@@ -76,8 +72,8 @@ export function createJetStreamTruncation(
     },
 
     async truncatePublic(upTo) {
-      const { canPurge, first, last, messages } = await lookAt(PUBLIC_STREAM);
-      if (!canPurge || messages === 0) return;
+      const { first, last, messages } = await lookAt(PUBLIC_STREAM);
+      if (messages === 0) return;
       let [gone, kept] = [first - 1, last];
       while (kept - gone > 1) {
         const middle = Math.floor((gone + kept) / 2);

@@ -56,9 +56,6 @@ const ATTEMPTS_MAX = 200_000;
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
 
-/** Asks for a setting to be off, where an earlier version had it on. */
-const OFF = undefined as never;
-
 /** In the order of their creation. */
 export const streamSpecs: readonly StreamSpec[] = [
   {
@@ -76,6 +73,7 @@ export const streamSpecs: readonly StreamSpec[] = [
       storage: 'file',
       retention: 'limits',
       deny_delete: true,
+      deny_purge: false,
       allow_msg_ttl: false,
       allow_msg_schedules: false,
       ...unlimited,
@@ -89,10 +87,8 @@ export const streamSpecs: readonly StreamSpec[] = [
       subjects: PUBLIC_SUBJECTS,
       storage: 'file',
       deny_delete: true,
-      // The copies would show the stream's own numbers: `src/tenants` publishes without them.
-      republish: OFF,
     },
-    fixed: { storage: 'file', retention: 'limits', ...unlimited },
+    fixed: { storage: 'file', retention: 'limits', deny_purge: false, ...unlimited },
   },
   {
     // Not in EVENTS: a schedule's message is replaced, and no event may be.

@@ -2,7 +2,6 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import { examineStreams } from '#src/event-store/jetstream/streams.ts';
 import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
@@ -78,15 +77,8 @@ describe('connecting to JetStream', () => {
     });
   });
 
-  test('turns off what an earlier version had on: copies of PUBLIC, tenants’ advisories', async () => {
-    await asOperator(async (jsm) => {
-      const republish = { src: 'pub.>', dest: 'live.evt.>' };
-      await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], deny_delete: true, republish });
-      const subjects = ['$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>'];
-      await jsm.streams.add({ name: 'ADVISORY', subjects });
-    });
+  test('keeps the advisories of its own streams, and none of those that organizations read', async () => {
     await using connection = await connectJetStream({ url: nats.url });
-    expect((await configOf('PUBLIC')).republish).toBeUndefined();
     for (const { differs } of await examineStreams(connection.jsm)) expect(differs).toEqual([]);
 
     const settle = async (stream: string, subject: string) => {
@@ -107,24 +99,10 @@ describe('connecting to JetStream', () => {
     await expect.poll(stored).toEqual(['$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.EVENTS.one']);
   });
 
-  test('accepts streams that can never be purged, and corrects their other settings', async () => {
-    const denying = { deny_delete: true, deny_purge: true };
-    await asOperator(async (jsm) => {
-      await jsm.streams.add({ name: 'EVENTS', subjects: ['evt.>', 'fleet.>'], ...denying });
-      await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], ...denying });
-    });
-    await using connection = await connectJetStream({ url: nats.url });
-    for (const stream of ['EVENTS', 'PUBLIC'])
-      expect(await configOf(stream)).toMatchObject({ deny_purge: true });
-    expect(await configOf('EVENTS')).toMatchObject({ allow_direct: true });
-    for (const { differs, unfit } of await examineStreams(connection.jsm))
-      expect([differs, unfit]).toEqual([[], []]);
-    expect(await createJetStreamTruncation(connection).canTruncate()).toBe(false);
-  });
-
   test.each([
     ['kept in memory', { storage: 'memory' as const }, /storage is "memory"/],
     ['whose events may be deleted one by one', {}, /deny_delete is false/],
+    ['that can never be purged', { deny_delete: true, deny_purge: true }, /deny_purge is true/],
     ['that forgets', { deny_delete: true, max_msgs: 10 }, /max_msgs is 10/],
   ])('refuses an event store %s', async (_, config, reason) => {
     const subjects = ['evt.>', 'fleet.>'];

@@ -1,5 +1,3 @@
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';
@@ -11,20 +9,13 @@ import { scratchDir } from '#test/support/scratch.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 
-it('a backup of streams that forbid a purge is restored into streams that allow it', async () => {
+it('a restored event store can be truncated', async () => {
   await using folder = await scratchDir();
   const backup = join(folder.path, 'backup');
   {
     await using nats = await startNats();
-    const nc = await connect({ servers: nats.url.replace('nats://', '') });
-    const jsm = await jetstreamManager(nc);
-    const denying = { deny_delete: true, deny_purge: true };
-    await jsm.streams.add({ name: 'EVENTS', subjects: ['evt.>', 'fleet.>'], ...denying });
-    await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], ...denying });
-    await nc.close();
     await using connection = await connectJetStream({ url: nats.url });
     await appendEach(createJetStreamEventStore(connection), aSession(), 4);
-    expect(await createJetStreamTruncation(connection).canTruncate()).toBe(false);
     await takeBackup(connection, backup);
   }
   await using nats = await startNats();
@@ -40,7 +31,6 @@ it('a backup of streams that forbid a purge is restored into streams that allow 
   const { config } = await connection.jsm.streams.info('PUBLIC');
   expect(config).toMatchObject({ deny_delete: true, deny_purge: false });
   const truncation = createJetStreamTruncation(connection);
-  expect(await truncation.canTruncate()).toBe(true);
   await truncation.truncate(2);
   const info = await createJetStreamEventStore(connection).info();
   expect(info).toMatchObject({ firstSequence: 3, lastSequence: 4 });

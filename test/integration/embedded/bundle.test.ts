@@ -97,7 +97,13 @@ test('where it cannot be built, the reason is thrown and there is none', async (
 
 test('a first start builds dashboard and bundle in other processes, and runs the bundle', async () => {
   await using checkout = await smallCheckout();
-  for (const name of ['tsconfig.json', 'src/dashboard', 'src/history', 'src/recordings'])
+  for (const name of [
+    'tsconfig.json',
+    'src/dashboard',
+    'src/history',
+    'src/recordings',
+    'src/async',
+  ])
     await cp(join(TOP, name), join(checkout.path, name), { recursive: true });
   // The library that Vite builds with is a file that the system maps.
   const maps = "readFileSync('/proc/self/maps', 'utf8').includes('rolldown')";

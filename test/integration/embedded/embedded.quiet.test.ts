@@ -1,7 +1,7 @@
-import { lstat, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { connect } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { startEmbedded } from '#src/embedded/embedded.ts';
@@ -90,11 +90,10 @@ test('a stop leaves no process, and the next start finds the data on another por
   });
 });
 
-test('nats-server listens on the configured port, admits the service, and takes over earlier streams', async () => {
+test('nats-server listens on the configured port, admits the service alone, and keeps its streams', async () => {
   await using dir = await scratchDir();
   const port = await freePort();
   const options = { dataDir: dir.path, natsServer: programPath('NATS_SERVER'), onEvent: () => {} };
-  const store = join(dir.path, 'nats', 'jetstream');
   {
     await using embedded = await startEmbedded({ ...options, nats: { ...NATS, port } });
     expect(new URL(embedded.natsUrl ?? '').host).toBe(`127.0.0.1:${port}`);
@@ -107,43 +106,11 @@ test('nats-server listens on the configured port, admits the service, and takes 
     expect((await stat(join(dir.path, 'nats', 'nats.conf'))).mode & 0o077).toBe(0);
     expect((await stat(join(dir.path, 'nats-password'))).mode & 0o077).toBe(0);
   }
-  // As a version without accounts has left it.
-  await rename(join(store, 'SERVICE'), join(store, '$G'));
   await using again = await startEmbedded({ ...options, nats: NATS });
   await withNats(again.natsUrl, async (connection) => {
     const manager = await jetstreamManager(connection);
     expect((await manager.streams.getMessage('LOG', { seq: 1 }))?.string()).toBe('kept');
   });
-});
-
-test('a symbolic link in place of the batches folder, as an earlier version left, is replaced', async () => {
-  await using dir = await scratchDir();
-  const options = {
-    dataDir: dir.path,
-    natsServer: programPath('NATS_SERVER'),
-    nats: NATS,
-    onEvent: () => {},
-  };
-  const batches = join(dir.path, 'nats', 'jetstream', 'SERVICE', 'streams', 'LOG', 'batches');
-  {
-    await using embedded = await startEmbedded(options);
-    await withNats(embedded.natsUrl, async (connection) => {
-      const manager = await jetstreamManager(connection);
-      await manager.streams.add({ name: 'LOG', subjects: ['log.>'], allow_atomic: true });
-      await appendBatch(connection);
-    });
-    expect((await stat(batches)).isDirectory()).toBe(true);
-  }
-  await rm(batches, { recursive: true });
-  await symlink(join(dir.path, 'removed-at-the-last-stop'), batches);
-
-  await using again = await startEmbedded(options);
-  await withNats(again.natsUrl, async (connection) => {
-    await appendBatch(connection);
-    const { state } = await (await jetstreamManager(connection)).streams.info('LOG');
-    expect(state.messages).toBe(4);
-  });
-  expect((await lstat(batches)).isDirectory()).toBe(true);
 });
 
 test('a part without a program is not started', async () => {
@@ -152,11 +119,6 @@ test('a part without a program is not started', async () => {
   expect(embedded).not.toHaveProperty('natsUrl');
   expect(embedded).not.toHaveProperty('redisUrl');
 });
-
-async function appendBatch(connection: NatsConnection): Promise<void> {
-  const batch = await jetstream(connection).startBatch('log.first', '');
-  await batch.commit('log.second', '');
-}
 
 async function withNats(
   url: string | undefined,

@@ -1,5 +1,4 @@
 import { pino } from 'pino';
-import { headers as newHeaders } from '@nats-io/transport-node';
 import { describe, expect, it } from 'vitest';
 import { isPublic, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
@@ -168,25 +167,6 @@ describe('an organization’s own sequence', () => {
         'ce-orgsequence',
       );
     expect([await numberAt(5), await numberAt(6), await numberAt(7)]).toEqual(['2', '1', '3']);
-  });
-
-  it('goes on behind messages that an earlier version published without a number', async () => {
-    await using nats = await startNats();
-    await using stack = new AsyncDisposableStack();
-    const connection = stack.use(await connectJetStream({ url: nats.url, name: 'one' }));
-    const eventStore = createJetStreamEventStore(connection);
-    const session = aSession(quiet);
-    const sequences = await appendEach(eventStore, session, 3);
-    for (const sequence of sequences) {
-      const earlier = newHeaders();
-      earlier.set('ce-sequence', String(sequence));
-      const subject = `pub.${quiet}.session.${session.id}.accessed`;
-      await connection.js.publish(subject, '{}', { headers: earlier });
-    }
-    stack.use(publishToTenants({ connection, eventStore, logger }));
-    await appendEach(eventStore, aSession(quiet), 2);
-    await eventually(async () => (await published(connection)).length === 5, 'published');
-    expect((await numbersOf(connection, quiet)).slice(3)).toEqual([4, 5]);
   });
 });
 

@@ -51,7 +51,6 @@ function openTest() {
     files: createMemoryFiles(),
     signer,
     truncation: {
-      canTruncate: async () => true,
       heldBackTo: async () => null,
       truncatePublic: async () => undefined,
       async truncate(upTo) {
@@ -114,7 +113,10 @@ it('archives the oldest events before a run is due, if the store has too many', 
 it('does not archive again what is held back, until a run is due', async () => {
   const { clock, logged, dependencies, archived, until, first, options } = openTest();
   clock.ms = DAY_MS + 600;
-  const truncation = { ...dependencies.truncation, canTruncate: async () => false };
+  const truncation = {
+    ...dependencies.truncation,
+    heldBackTo: async () => ({ sequence: 1, by: 'a work queue' }),
+  };
   const everyMs = 50;
   const held = { ...dependencies, truncation };
   await using _ = startArchivist(held, { ...options, ...TOO_MANY, everyMs });

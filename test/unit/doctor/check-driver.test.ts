@@ -11,7 +11,7 @@ const host: Omit<HostFacts, 'browserPrograms'> = {
 };
 const config: InstallationFacts['config'] = {
   ...{ isEmbedded: true, isProduction: false, unisolated: 'development', browsers: 'process' },
-  ...{ hasProvisioner: true, retainsForever: true, secrets: new Map(), links: [] },
+  ...{ hasProvisioner: true, secrets: new Map(), links: [] },
 };
 
 function findingsWith(browserPrograms: HostFacts['browserPrograms']) {

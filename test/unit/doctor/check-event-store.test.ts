@@ -10,7 +10,6 @@ const config: ConfigFacts = {
   unisolated: null,
   browsers: 'docker',
   hasProvisioner: true,
-  retainsForever: false,
   secrets: new Map(),
   links: [],
 };
@@ -21,7 +20,6 @@ const stream: StreamFacts = {
   leader: 'nats-1',
   differs: [],
   unfit: [],
-  canPurge: true,
   behind: [],
   bytes: 0,
   maxBytes: null,
@@ -71,14 +69,6 @@ describe('the event store', () => {
     expect(problems({ streams: [{ ...stream, replicas: 1 }] })).toEqual([
       'log.replicas bad: too few replicas in a cluster of 3: EVENTS 1',
     ]);
-  });
-
-  it('whose streams cannot be purged gets a warning, unless nothing is archived', () => {
-    const streams = [{ ...stream, canPurge: false }];
-    expect(problems({ streams })).toEqual([
-      'log.retention warn: archived events stay: EVENTS of an earlier version cannot be purged',
-    ]);
-    expect(problems({ streams }, { retainsForever: true })).toEqual([]);
   });
 
   it('whose objects are near their greatest size gets a warning', () => {

@@ -5,7 +5,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import { bodyOf } from '#src/webhooks/body.ts';
 import { complete } from '#src/webhooks/complete-event.ts';
-import { lostId, type AttemptRecord } from '#src/webhooks/webhook-records.ts';
+import type { AttemptRecord } from '#src/webhooks/webhook-records.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
@@ -67,14 +67,14 @@ function listDeliveries(server: ApiServer, dependencies: Dependencies): void {
       // A later attempt at the same event replaces the earlier one, and moves to the end.
       const last = new Map<string, AttemptRecord>();
       for (const attempt of kept) {
-        const id = deliveryIdOf(attempt);
+        const id = attempt.eventId;
         last.delete(id);
         last.set(id, attempt);
       }
       const page = [...last.values()].toReversed().slice(offset, offset + limit);
       const presented = page.map((one) => {
         const { type, sequence } = one;
-        return { id: deliveryIdOf(one), type, sequence, last: presentAttempt(one) };
+        return { id: one.eventId, type, sequence, last: presentAttempt(one) };
       });
       return reply.send({ deliveries: presented, total: last.size });
     },
@@ -103,7 +103,7 @@ function getDelivery(server: ApiServer, dependencies: Dependencies): void {
       if (webhook === null) return reply;
       const { id, delivery } = request.params;
       const kept = await dependencies.webhooks.records.attempts(webhook.webhookId);
-      const first = kept.find((attempt) => deliveryIdOf(attempt) === delivery);
+      const first = kept.find((attempt) => attempt.eventId === delivery);
       if (first === undefined) {
         const context = { webhook_id: id, delivery_id: delivery };
         return sendRejection(reply, reject('DELIVERY_NOT_FOUND', context));
@@ -126,11 +126,6 @@ function getDelivery(server: ApiServer, dependencies: Dependencies): void {
       });
     },
   });
-}
-
-/** Of attempts that an earlier version kept, lost ones have no id. */
-function deliveryIdOf({ eventId, sequence }: AttemptRecord): string {
-  return eventId === '' ? lostId(sequence) : eventId;
 }
 
 /** What is sent of an event; null: it cannot be read any more. @throws WrittenByNewer */

@@ -81,16 +81,6 @@ describe('the key of a start', () => {
     expect(await organization.keys()).toEqual([['key_dev_2', B]]);
   });
 
-  test('that was revoked is revoked again if an earlier version issued it again', async () => {
-    const organization = openOrganization();
-    await organization.start(A);
-    await organization.revoke('key_dev');
-    await organization.issue('key_dev', A);
-    expect(await organization.start(A)).toBe('revoked');
-    expect(await organization.keys()).toEqual([]);
-    expect(await organization.start(B)).toBe('open');
-  });
-
   test('gets another id after each revocation', async () => {
     const organization = openOrganization();
     const ids = [];
