@@ -9,7 +9,7 @@ import {
   type AggregateKind,
   type AggregateRef,
 } from './subjects.ts';
-import { dataVersion, upcast, writtenVersion } from './upcast.ts';
+import { dataVersion, upcast } from './upcast.ts';
 
 /** An event to be appended: decided and folded, without a sequence. */
 export type PendingEvent = {
@@ -98,9 +98,9 @@ export function encode(event: PendingEvent): Message {
 
 /** The headers of an event's message: the attributes of CloudEvents, binary mode. */
 export function headersOf(
-  event: Pick<PendingEvent, 'aggregate' | 'id' | 'type' | 'time' | 'data' | 'metadata'>,
+  event: Pick<PendingEvent, 'aggregate' | 'id' | 'type' | 'time' | 'metadata'>,
 ) {
-  const { aggregate, type, data, metadata } = event;
+  const { aggregate, type, metadata } = event;
   const headers: Record<string, string> = {
     'ce-specversion': '1.0',
     'ce-id': event.id,
@@ -108,7 +108,7 @@ export function headersOf(
     'ce-source': '/browser-session-service',
     'ce-subject': 'id' in aggregate ? aggregate.id : aggregate.organizationId,
     'ce-time': event.time,
-    'ce-dataschema': dataSchemaOf(type, writtenVersion(type, data)),
+    'ce-dataschema': dataSchemaOf(type, dataVersion(type)),
     'ce-actor': `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
     'ce-commandid': metadata.commandId,
     'ce-correlationid': metadata.correlationId,

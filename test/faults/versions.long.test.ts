@@ -180,7 +180,7 @@ async function note(connection: JetStreamConnection, id: string): Promise<number
   const identity = { aggregate, type, id: newId('evt'), time: new Date().toISOString() };
   const headers = newHeaders();
   const data = { note: 'hello' };
-  const attributes = headersOf({ ...identity, data, metadata: newMetadata('test') });
+  const attributes = headersOf({ ...identity, metadata: newMetadata('test') });
   for (const [name, value] of Object.entries(attributes)) headers.set(name, value);
   const body = { data, state: last?.state, stateVersion: 2 };
   const subject = subjectOf(aggregate, type);

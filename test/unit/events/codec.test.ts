@@ -202,16 +202,6 @@ describe('upcasting a retired shape', () => {
     );
   });
 
-  it('are written as the version that the previous release reads, unless they need a newer', () => {
-    const joined = exampleEvents.get('server.joined') as PendingEvent;
-    const versionWith = (browsers: string) => {
-      const data = { ...(joined.data as object), browsers };
-      return encode({ ...joined, data }).headers['ce-dataschema']?.at(-1);
-    };
-    expect(['docker', 'process', 'simulated'].map(versionWith)).toEqual(['1', '1', '1']);
-    expect(versionWith('kubernetes')).toBe('2');
-  });
-
   test.each([0, 99, 1.5, Number.NaN])('fails for the unknown version %d', (version) => {
     expect(() => upcast('session.stop-requested', version, {})).toThrow(RangeError);
   });

@@ -9,8 +9,10 @@ import {
   toPublicMessage,
 } from '#events/public-event.ts';
 import { dataVersion } from '#events/upcast.ts';
-import { todaysAsyncApi } from '#test/support/events/asyncapi-file.ts';
+import { readAsyncApi } from '#src/api/docs/asyncapi.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
+
+const { schemas } = (await readAsyncApi()).components;
 
 /** Every event that an organization may get, as its golden file has it. */
 const kinds = ['session', 'ledger', 'organization'] as const;
@@ -75,7 +77,6 @@ test('the internal parts are in the stored events, so that the test above can fa
 });
 
 test('the document for organizations describes no internal part', () => {
-  const { schemas } = todaysAsyncApi().components;
   for (const name of [...types, 'SessionState', 'LedgerState', 'OrganizationState']) {
     const text = JSON.stringify(schemas[name]);
     expect(text, name).not.toMatch(/serverIp|"(cdp|vnc|hash|fingerprint|repeatable)":/);
@@ -91,7 +92,6 @@ const SECRET = /(Secret|Password|Token|Key|Hash|mcpSessionId)$/;
 const OWN = /(\.|^)(webhooks\.|webhook-[a-z]+\.|[bB]lackBox\.(\w+\.)?)address$|\.hosts\.host$/;
 
 test('no field of what organizations get is an address of the inside or a secret', () => {
-  const { schemas } = todaysAsyncApi().components;
   const fields = Object.entries(schemas)
     .filter(([name]) => !/^(server|workload)\.|^(Server|Workload)/.test(name))
     .flatMap(([name, schema]) => fieldsOf(schema, name));
@@ -104,7 +104,6 @@ test('no field of what organizations get is an address of the inside or a secret
 });
 
 test('organizations get of a browser these fields and no other', () => {
-  const { schemas } = todaysAsyncApi().components;
   for (const name of ['SessionState', 'session.activated']) {
     const fields = fieldsOf(schemas[name] ?? {}, '').filter((field) =>
       /^\.workload\.\w+$/.test(field),

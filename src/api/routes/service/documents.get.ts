@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { Type } from 'typebox';
 import { prepareDocument, sendDocument } from '../../docs/prepared-document.ts';
 import { loadReferencePages, SCRIPT_PATH } from '../../docs/reference-page.ts';
@@ -16,9 +15,6 @@ const AsyncApi = Type.Object(
   { asyncapi: Type.String({ examples: ['3.0.0'] }) },
   { description: 'an AsyncAPI 3 document', additionalProperties: true },
 );
-
-/** Generated from the events' schemas; a test holds it equal to them. */
-const ASYNC_API = new URL('../../../../events/asyncapi.json', import.meta.url);
 
 const config = { action: 'public', refusals: [] } as const;
 
@@ -77,7 +73,10 @@ export function serveDocuments(server: ApiServer): void {
 function serveJson(server: ApiServer): void {
   const type = { 'content-type': 'application/json; charset=utf-8' };
   const openApi = once(() => prepareDocument(JSON.stringify(server.swagger()), type));
-  const asyncApi = once(async () => prepareDocument(await readFile(ASYNC_API, 'utf8'), type));
+  const asyncApi = once(async () => {
+    const { readAsyncApi } = await import('../../docs/asyncapi.ts');
+    return prepareDocument(JSON.stringify(await readAsyncApi()), type);
+  });
   server.route({
     method: 'GET',
     url: '/api/openapi.json',
