@@ -3,7 +3,7 @@ import shared, { DOCKER_SETUP, project } from './vitest.config.ts';
 
 /**
  * What `npm run soak` runs: the long form of every `*.soak.test.ts`, one file after the other, on a
- * machine that does nothing else. The last results are in test/soak.md.
+ * machine that does nothing else. The last results are in .tools/soak.md.
  */
 export default defineConfig({
   root: shared.root ?? process.cwd(),

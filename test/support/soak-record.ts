@@ -1,20 +1,19 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg, totalmem } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
-const FILE = 'test/soak.md';
+const FILE = '.tools/soak.md';
 const HEAD = `# Last results of the soak
 
 \`npm run soak\` writes this file: a row for each test that has run, rows of other files stay.
-The load is the machine's over the minute before the start. See [README](README.md) for what each
-test repeats in its long form.
+The load is the machine's over the minute before the start.
 
 | file | test | result | took | date | machine | measured |
 |---|---|---|---|---|---|---|
 `;
 
-/** Records the result of each test in test/soak.md, with what the test has annotated. */
+/** Records the result of each test in `.tools/soak.md`, with what the test has annotated. */
 export default class SoakRecord implements Reporter {
   private readonly machine = [
     `${availableParallelism()} cores`,
@@ -35,6 +34,7 @@ export default class SoakRecord implements Reporter {
       for (const test of tests) rows.set(...rowOf(file, test, this.machine));
     }
     const lines = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
+    mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, `${HEAD}${lines.map((row) => row.join('')).join('\n')}\n`);
   }
 }
