@@ -13,7 +13,7 @@ const [name, seconds] = process.argv.slice(2);
 if (seconds === undefined) throw new Error('usage: kubernetes-drain.mjs STATEFULSET SECONDS');
 
 const set = await ask('GET', `/apis/apps/v1/namespaces/${namespace}/statefulsets/${name}`);
-// Without the StatefulSet Kubernetes deletes the browsers too.
+// The release is uninstalled, browsers included, or a StatefulSet of the name comes back to them.
 const isDeleted = set === null || set.metadata.deletionTimestamp !== undefined;
 const ordinal = Number(server.slice(server.lastIndexOf('-') + 1));
 if (!isDeleted && ordinal >= set.spec.replicas) await drain();

@@ -15,8 +15,8 @@ export type KubernetesConfig = {
   /** Name servers of the browsers: `cluster`, or addresses; none: those of their nodes. */
   dns: 'cluster' | readonly string[];
   more: Record<string, unknown>;
-  /** Null: nothing owns the browsers. */
-  ownPod: string | null;
+  /** The ConfigMap of the namespace that owns the browsers; null: nothing owns them. */
+  owner: string | null;
   launchTimeoutMs: number;
   launchesAtOnce: number;
   onShutdown: 'stop' | 'leave';
@@ -64,11 +64,11 @@ export const kubernetesVariables = {
       'JSON of further fields of the Pods: nodeSelector, tolerations, affinity, ' +
       'priorityClassName, imagePullSecrets, topologySpreadConstraints',
   },
-  KUBERNETES_OWN_POD: {
+  KUBERNETES_OWNER: {
     fallback: '',
     meaning:
-      'name of this process’s Pod: its StatefulSet then owns the browsers, which Kubernetes ' +
-      'deletes with it; empty: nothing owns them',
+      'ConfigMap in the namespace of the browsers that owns them: Kubernetes deletes them with ' +
+      'it; empty: nothing owns them',
   },
   KUBERNETES_LAUNCH_TIMEOUT: {
     fallback: '2m',
@@ -132,7 +132,7 @@ export function readKubernetes(
     hasUserNamespace: oneOf('KUBERNETES_USER_NAMESPACES', read, ['yes', 'no']) === 'yes',
     dns: readDns(read('KUBERNETES_DNS')),
     more: readPod(read('KUBERNETES_POD')),
-    ownPod: readName('KUBERNETES_OWN_POD', read, 'Pod'),
+    owner: readName('KUBERNETES_OWNER', read, 'ConfigMap'),
     launchTimeoutMs: duration('KUBERNETES_LAUNCH_TIMEOUT', read),
     launchesAtOnce: integer('KUBERNETES_LAUNCHES', read, 1, 1_000),
     onShutdown: readOnShutdown(read),

@@ -28,7 +28,7 @@ export async function gatherClusterFacts(config: KubernetesConfig): Promise<Clus
   };
   const { VersionApi } = await import('@kubernetes/client-node');
   const versions = cluster.config.makeApiClient(VersionApi);
-  const missing = await missingPermissions(cluster);
+  const missing = await missingPermissions(cluster, config.owner);
   const common = {
     version: (await versions.getCode({}, cluster.bounded())).gitVersion,
     namespace: cluster.namespace,

@@ -1,13 +1,16 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, describe } from 'vitest';
-import { kubectl, kubectlCommand } from '#test/support/kubernetes/cluster.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { permissionsFor } from '#src/provisioner/browsers/kubernetes/permissions.ts';
+import { kubectl, kubectlCommand, testNamespace } from '#test/support/kubernetes/cluster.ts';
 import { CHART, helm } from '#test/support/kubernetes/helm.ts';
 
 /** The chart's templates, as helm and a real API server judge them. */
 
 const EXAMPLES = join(CHART, 'examples');
+/** Of the browsers of a release `judged`. */
+const BROWSERS = 'judged-browsers';
 const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'));
 /** Of operators that the cluster does not have; their own CRDs judge these. */
 const FOREIGN = /^apiVersion: (keda\.sh|monitoring\.coreos\.com|gateway\.networking\.k8s\.io)\//m;
@@ -39,10 +42,86 @@ describe.each(examples)('the chart with %s', (name) => {
     const documents = printed.split(/^---$/m).filter((text) => /^kind:/m.test(text));
     const known = documents.filter((text) => !FOREIGN.test(text));
     expect(known.length).toBeGreaterThan(20);
-    // The server admits a Pod only of an account that it has.
-    apply(known.filter((text) => /^kind: ServiceAccount$/m.test(text)));
-    expect(apply(known, '--dry-run=server')).toBe('');
+    // The server admits a Pod only of an account that it has, and what is in a namespace likewise.
+    const isNamespace = (text: string) => /^kind: Namespace$/m.test(text);
+    const isThere = (text: string) => text.includes(`\n  namespace: ${BROWSERS}\n`);
+    apply(known.filter((text) => isNamespace(text) || /^kind: ServiceAccount$/m.test(text)));
+    onTestFinished(() => void kubectl('delete', 'namespace', BROWSERS, '--wait=true'));
+    const elsewhere = known.filter(isThere);
+    expect(elsewhere.length).toBeGreaterThan(5);
+    expect(apply(elsewhere, '--dry-run=server', '--namespace', BROWSERS)).toBe('');
+    const here = known.filter((text) => !isThere(text) && !isNamespace(text));
+    expect(apply(here, '--dry-run=server')).toBe('');
   });
+});
+
+describe.each([
+  ['judged-browsers', []],
+  ['elsewhere', ['browsers.namespace.name=elsewhere', 'browsers.namespace.create=false']],
+])('with browsers in the namespace %s', (namespace, values) => {
+  const set = ['browsers.image=b', ...values].flatMap((value) => ['--set', value]);
+  const { printed } = helm('template', 'judged', CHART, ...set, ...asOfServer());
+  const documents = printed.split(/^---$/m);
+  const rbac = read(documents.filter((text) => /^kind: (Cluster)?Role(Binding)?$/m.test(text)));
+  /** The rules of an account of the release, in its own namespace (undefined) or another. */
+  const rulesOf = (account: string, where: string | undefined) =>
+    rbac
+      .filter(({ subjects = [] }) => subjects.some(({ name }) => name === account))
+      .filter(({ metadata }) => metadata.namespace === where)
+      .flatMap(({ roleRef }) =>
+        rbac.filter(
+          ({ kind, metadata }) =>
+            kind === roleRef?.kind &&
+            metadata.name === roleRef.name &&
+            metadata.namespace === where,
+        ),
+      )
+      .flatMap(({ rules = [] }) => rules);
+
+  it('no Role is of the whole cluster', () => {
+    expect(rbac.length).toBeGreaterThan(5);
+    expect(rbac.filter(({ kind }) => kind.startsWith('Cluster'))).toEqual([]);
+  });
+
+  it('a provisioner may only look at its own StatefulSet in the release’s namespace', () => {
+    expect(rulesOf('judged-provisioner', undefined)).toEqual([
+      {
+        apiGroups: ['apps'],
+        resources: ['statefulsets'],
+        resourceNames: ['judged-provisioner'],
+        verbs: ['get'],
+      },
+    ]);
+    expect(rulesOf('judged-bss', undefined)).toEqual([]);
+    expect(rulesOf('judged', undefined)).toEqual([]);
+  });
+
+  it('it may do there what its code asks for, and nothing else', () => {
+    const wanted = permissionsFor('judged-browsers').map(({ resource, verbs, name }) => ({
+      apiGroups: [''],
+      resources: [resource],
+      verbs: [...verbs],
+      ...(name === undefined ? {} : { resourceNames: [name] }),
+    }));
+    expect(rulesOf('judged-provisioner', namespace)).toEqual(wanted);
+    const quotas = { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list'] };
+    expect(rulesOf('judged-bss', namespace)).toEqual([...wanted, quotas]);
+  });
+
+  it('policies and budgets of browsers are where these are', () => {
+    const named = (name: string) => documents.find((text) => text.includes(`\n  name: ${name}\n`));
+    for (const name of ['judged-browsers-in', 'judged-browsers-out', 'judged-sessions'])
+      expect(named(name)).toContain(`\n  namespace: ${namespace}\n`);
+    expect(documents.filter((text) => /^kind: Namespace$/m.test(text))).toHaveLength(
+      namespace === 'elsewhere' ? 0 : 1,
+    );
+  });
+});
+
+it('with browsers in the release’s own namespace makes none', () => {
+  const set = ['--set', 'browsers.image=b', '--set', `browsers.namespace.name=${testNamespace()}`];
+  const { printed } = helm('template', 'judged', CHART, ...set, ...asOfServer());
+  expect(printed).not.toMatch(/^kind: Namespace$/m);
 });
 
 it('refuses values that it does not know', () => {
@@ -67,6 +146,29 @@ function asOfServer(): string[] {
     serverVersion: { gitVersion: string };
   };
   return ['--kube-version', serverVersion.gitVersion];
+}
+
+type Rbac = {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  rules?: object[];
+  subjects?: { name: string }[];
+  roleRef?: { kind: string; name: string };
+};
+
+/** Objects of kinds that every API server has, as kubectl reads them. */
+function read(objects: readonly string[]): Rbac[] {
+  const { program, first, env } = kubectlCommand();
+  // Each is of its own namespace, or of none.
+  const at = first.indexOf('--namespace');
+  const { status, stdout, stderr } = spawnSync(
+    program,
+    [...first.toSpliced(at, 2), 'create', '--dry-run=client', '-o', 'json', '-f', '-'],
+    { input: objects.join('\n---\n'), encoding: 'utf8', env },
+  );
+  if (status !== 0) throw new Error(stderr);
+  const { items } = JSON.parse(stdout) as { items: Rbac[] };
+  return items;
 }
 
 /** @returns the API server's warnings of objects; with `--dry-run=server` it stores none of them */

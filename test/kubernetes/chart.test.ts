@@ -1,7 +1,15 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kubectl, kubectlBeside } from '#test/support/kubernetes/cluster.ts';
+import {
+  kubectl,
+  kubectlBeside,
+  kubectlSays,
+  loadedImage,
+  testNamespace,
+} from '#test/support/kubernetes/cluster.ts';
+import { jsonFile } from '#test/support/kubernetes/pods.ts';
+import { expectWhole, underLoad } from '#test/support/kubernetes/steady-load.ts';
 import { nodeAddress } from '#test/support/kubernetes/name-server.ts';
 import { helm } from '#test/support/kubernetes/helm.ts';
 import {
@@ -16,8 +24,8 @@ import { startReceiver } from '#test/support/webhooks/receiver.ts';
 
 /** The chart on a real cluster, installed from local images and used from outside. */
 
-const RATE_PER_MINUTE = 20;
 const WITHIN_MS = 300_000;
+const BROWSERS = 'browser-session-service/role=browser';
 
 let release: Release;
 beforeAll(async () => {
@@ -49,12 +57,88 @@ describe('the story of a session', () => {
     const hasEnded = async () =>
       (await release.request('GET', `/api/sessions/${id}`)).body.status === 'stopped';
     await eventually(hasEnded, 'the session has ended');
-    expect(kubectl('get', 'pods', '-l', `browser-session-service/session=${id}`)).toBe('');
+    const label = `browser-session-service/session=${id}`;
+    expect(release.ofBrowsers('get', 'pods', '-l', label)).toBe('');
   });
 
   it('passes the doctor', () => {
     expect(helm('test', release.name).printed).toContain('Succeeded');
   });
+});
+
+describe('an attacker who takes over a provisioner', () => {
+  /** As the administrator who acts as its service account; the namespace is that of the release. */
+  const asProvisioner = () =>
+    `--as=system:serviceaccount:${testNamespace()}:${release.name}-provisioner`;
+
+  it('may do nothing to Pods and Secrets of the release’s own namespace', () => {
+    const may = (...args: string[]) => kubectlSays('auth', 'can-i', ...args, asProvisioner());
+    const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'watch'];
+    for (const resource of ['pods', 'secrets', 'configmaps'])
+      for (const verb of verbs)
+        expect([verb, resource, may(verb, resource)]).toEqual([verb, resource, 'no']);
+    for (const [resource = '', subresource] of [
+      'pods/exec',
+      'pods/log',
+      'serviceaccounts/token',
+    ].map((one) => one.split('/')))
+      for (const verb of ['create', 'get'])
+        expect(may(verb, resource, `--subresource=${subresource}`)).toBe('no');
+    expect(may('get', `statefulsets/${release.name}-provisioner`)).toBe('yes');
+    expect(may('get', `statefulsets/${release.name}-nats`)).toBe('no');
+    const there = ['--namespace', release.namespace];
+    expect(may('create', 'pods', ...there)).toBe('yes');
+    expect(may('get', 'secrets', ...there)).toBe('no');
+    expect(may('create', 'pods', '--namespace', 'kube-system')).toBe('no');
+  });
+
+  it('starts no Pod with rights on a node, and none with a Secret of the service', () => {
+    const create = (spec: object) => {
+      const name = 'taken-over';
+      const containers = [{ name, image: loadedImage(), command: ['sleep', 'infinity'], ...spec }];
+      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers } };
+      const file = jsonFile(pod);
+      return () => release.ofBrowsers('create', '-f', file, asProvisioner());
+    };
+    expect(create({ securityContext: { privileged: true } })).toThrow(/violates PodSecurity/);
+    expect(create({})).toThrow(/violates PodSecurity/);
+    const secrets = release.ofBrowsers('get', 'secrets', '-o', 'name');
+    expect(secrets).not.toContain(`${release.name}-secrets`);
+  });
+});
+
+it('a browser reaches nothing of the service, and the service the browser', async () => {
+  const { body } = await release.request('POST', '/api/sessions', { duration: '10m' });
+  const label = `browser-session-service/session=${body.id}`;
+  const pod = release.ofBrowsers('get', 'pods', '-l', label, '-o', 'name');
+  const addresses = ['nats', 'redis', 'api', 'gateway', 'provisioner'].map((part) => {
+    const [first = ''] = release.pods(part as 'api');
+    return kubectl('get', 'pod', first, '-o', 'jsonpath={.status.podIP}');
+  });
+  const ports = [4222, 6379, 8080, 8081, 9464];
+  const tried = addresses.map((address, at) => `${address}/${ports[at]}`);
+  const script = 'for one; do timeout 3 bash -c "exec 3<>/dev/tcp/$one" 2>&- && echo $one; done; :';
+  const run = ['--container', 'browser', '--', 'bash', '-c', script, 'tries', ...tried];
+  expect(tried.every((one) => /^\d+\.\d+\.\d+\.\d+\/\d+$/.test(one))).toBe(true);
+  expect(release.ofBrowsers('exec', pod, ...run)).toBe('');
+  // All of them listen: a Pod of the service reaches them.
+  const [own = ''] = release.pods('archivist');
+  expect(kubectl('exec', own, '--', ...run.slice(3)).split('\n')).toEqual(tried);
+  expect(await onPage(body, (page) => page.evaluate('1 + 1'))).toBe(2);
+  await release.request('DELETE', `/api/sessions/${body.id}`);
+});
+
+it('tells KEDA how many sessions run', async () => {
+  const { body } = await release.request('POST', '/api/sessions', { duration: '10m' });
+  const secret = ['get', 'secret', `${release.name}-secrets`];
+  const encoded = kubectl(...secret, '-o', 'jsonpath={.data.metrics_token}');
+  const authorization = `Bearer ${Buffer.from(encoded, 'base64').toString().trim()}`;
+  const busy = async () => {
+    const answer = await fetch(`${release.apiUrl}/metrics`, { headers: { authorization } });
+    return (await answer.text()).split('\n');
+  };
+  await expect.poll(busy).toContain('bss_pool_browsers{state="busy"} 1');
+  await release.request('DELETE', `/api/sessions/${body.id}`);
 });
 
 describe('the other doors', () => {
@@ -108,57 +192,9 @@ describe('the other doors', () => {
   });
 });
 
-/** Creates sessions at a steady rate and stops each; what became of them, and the refusals. */
-async function underLoad(work: () => Promise<void>) {
-  const acknowledged: string[] = [];
-  const refusedAt: number[] = [];
-  const over = new AbortController();
-  const pauseMs = 60_000 / RATE_PER_MINUTE;
-  const load = (async () => {
-    while (!over.signal.aborted) {
-      const next = new Promise((resolve) => setTimeout(resolve, pauseMs));
-      const key = crypto.randomUUID();
-      const headers = { 'idempotency-key': key, prefer: 'respond-async' };
-      const created = await release
-        .request('POST', '/api/sessions', { duration: '2m' }, headers)
-        .catch(() => null);
-      if (created === null || created.status >= 500) refusedAt.push(Date.now());
-      else {
-        acknowledged.push(created.body.id);
-        setTimeout(
-          () =>
-            void release.request('DELETE', `/api/sessions/${created.body.id}`).catch(() => null),
-          pauseMs,
-        );
-      }
-      await next;
-    }
-  })();
-  await work();
-  over.abort();
-  await load;
-  return { acknowledged, refusedSeconds: (refusedAt.length * pauseMs) / 1000 };
-}
-
-/** Each acknowledged session is known once, and ends with none of its browsers left. */
-async function expectWhole(acknowledged: readonly string[]): Promise<void> {
-  expect(new Set(acknowledged).size).toBe(acknowledged.length);
-  for (const id of acknowledged) {
-    const hasEnded = async () => {
-      const { status, body } = await release.request('GET', `/api/sessions/${id}`);
-      return status === 200 && ['stopped', 'failed'].includes(body.status);
-    };
-    await eventually(hasEnded, `${id} has ended`, WITHIN_MS);
-  }
-  release.bss('audit', 'ledger');
-  const hasNoSession = async () =>
-    kubectl('get', 'pods', '-l', 'browser-session-service/session', '-o', 'name') === '';
-  await eventually(hasNoSession, 'no browser of a session is left', WITHIN_MS);
-}
-
 describe('under twenty creates a minute', () => {
   it('each Pod of the service is deleted in turn, and none acknowledged is lost', async () => {
-    const { acknowledged, refusedSeconds } = await underLoad(async () => {
+    const { acknowledged, refusedSeconds } = await underLoad(release, async () => {
       for (const part of COMPONENTS)
         for (const pod of release.pods(part)) {
           await kubectlBeside('delete', 'pod', pod, '--wait=true');
@@ -166,16 +202,16 @@ describe('under twenty creates a minute', () => {
         }
     });
     process.stdout.write(`Pods deleted in turn: refused for ${refusedSeconds} s\n`);
-    await expectWhole(acknowledged);
+    await expectWhole(release, acknowledged);
   });
 
   it('the release is upgraded, and none acknowledged is lost', async () => {
-    const { acknowledged, refusedSeconds } = await underLoad(async () => {
+    const { acknowledged, refusedSeconds } = await underLoad(release, async () => {
       await release.upgrade('--reuse-values', '--set', `image.tag=${NEXT_TAG}`);
       await release.untilReady();
     });
     process.stdout.write(`helm upgrade: refused for ${refusedSeconds} s\n`);
-    await expectWhole(acknowledged);
+    await expectWhole(release, acknowledged);
   });
 });
 
@@ -183,18 +219,17 @@ it('a node that is drained keeps its sessions until they end', async () => {
   const created = await release.request('POST', '/api/sessions', { duration: '10m' });
   const { id } = created.body;
   const node = kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
-  const browsers = 'browser-session-service/role=browser';
   const draining = kubectlBeside(
     'drain',
     node,
     '--pod-selector',
-    browsers,
+    BROWSERS,
     '--force',
     '--delete-emptydir-data',
   );
   // Those that are to take their place wait for another node.
-  const onNode = ['-l', browsers, '--field-selector', `spec.nodeName=${node}`, '-o', 'name'];
-  const isAlone = async () => kubectl('get', 'pods', ...onNode).split('\n').length === 1;
+  const onNode = ['-l', BROWSERS, '--field-selector', `spec.nodeName=${node}`, '-o', 'name'];
+  const isAlone = async () => release.ofBrowsers('get', 'pods', ...onNode).split('\n').length === 1;
   await eventually(isAlone, 'idle browsers are evicted', WITHIN_MS);
   expect((await release.request('GET', `/api/sessions/${id}`)).body.status).toBe('active');
   await release.request('DELETE', `/api/sessions/${id}`);
@@ -216,11 +251,10 @@ it('a provisioner that is scaled away ends once its sessions have', async () => 
   kubectl('scale', 'sts', `${release.name}-provisioner`, '--replicas=2');
 });
 
-it('leaves no browser when it is uninstalled', async () => {
+it('leaves no browser when it is uninstalled, nor their namespace', async () => {
+  expect(release.ofBrowsers('get', 'pods', '-l', BROWSERS, '-o', 'name')).not.toBe('');
   helm('uninstall', release.name, '--wait');
-  await eventually(
-    async () => release.pods('browser').length === 0,
-    'no browser is left',
-    WITHIN_MS,
-  );
+  const isGone = async () =>
+    kubectl('get', 'namespace', release.namespace, '--ignore-not-found') === '';
+  await eventually(isGone, 'no browser is left', WITHIN_MS);
 });

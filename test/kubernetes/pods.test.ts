@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import { KubernetesUnavailable } from '#src/provisioner/browsers/kubernetes/cluster.ts';
+import {
+  connectCluster,
+  KubernetesUnavailable,
+} from '#src/provisioner/browsers/kubernetes/cluster.ts';
+import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import { browserPod, browserSecret } from '#src/provisioner/browsers/kubernetes/pod.ts';
+import { browsersAt } from '#src/provisioner/browsers/kubernetes/pod-browsers.ts';
 import { openSite } from '#src/provisioner/browsers/kubernetes/site.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
@@ -117,6 +123,42 @@ test('the keys of a browser are in no Pod, and in no Secret once it runs', async
   expect(text).not.toContain(key);
   expect(text).not.toContain(vncPassword);
   expect(kubectl('get', 'secrets', '--output', 'name')).not.toContain(pod);
+});
+
+test('the Secret of a launch that was killed in its middle goes with its Pod', async () => {
+  await using opened = await openKubernetesBrowsers();
+  const { options } = opened;
+  // No node has room: it would wait for ever.
+  options.limits.cpus = options.limits.requested.cpus = 4_000;
+  const pods = { ...options, owner: null };
+  const { api, namespace, bounded } = await connectCluster(options);
+  const spec = aSpec();
+  const body = browserPod(pods, spec);
+  const { metadata } = await api.createNamespacedPod({ namespace, body }, bounded());
+  const secret = browserSecret(pods, spec, metadata?.uid ?? '');
+  await api.createNamespacedSecret({ namespace, body: secret }, bounded());
+  expect(opened.traces()).toHaveLength(2);
+  kubectl('delete', 'pod', nameOf(spec.workloadId));
+  await expect.poll(() => opened.traces(), { timeout: 60_000 }).toEqual([]);
+});
+
+test('Kubernetes deletes browsers with the ConfigMap that owns them', async () => {
+  const owner = `bss-test-${process.pid}-owner`;
+  kubectl('create', 'configmap', owner);
+  const site = await openSite(kubernetesOptions({ owner }));
+  const { log, launchTimeoutMs } = kubernetesOptions();
+  await using browsers = await browsersAt(site, { log, launchTimeoutMs });
+  const spec = aSpec();
+  await browsers.launch(spec);
+  const pod = () => kubectl('get', 'pod', nameOf(spec.workloadId), '--ignore-not-found');
+  expect(pod()).toContain('Running');
+  kubectl('delete', 'configmap', owner);
+  await expect.poll(pod, { timeout: 60_000 }).toBe('');
+});
+
+test('an owner that is not there is refused by its variable', async () => {
+  const opening = openSite(kubernetesOptions({ owner: 'absent' }));
+  await expect(opening).rejects.toThrow(/KUBERNETES_OWNER: the ConfigMap absent of /);
 });
 
 test('a Pod is confined', async () => {

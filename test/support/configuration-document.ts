@@ -193,7 +193,7 @@ export const topics: readonly Topic[] = [
       KUBERNETES_USER_NAMESPACES: 'word',
       KUBERNETES_DNS: 'addresses or cluster',
       KUBERNETES_POD: 'JSON',
-      KUBERNETES_OWN_POD: 'name',
+      KUBERNETES_OWNER: 'name',
       KUBERNETES_LAUNCH_TIMEOUT: DURATION,
       KUBERNETES_LAUNCHES: COUNT,
       KUBERNETES_ON_SHUTDOWN: 'word',

@@ -221,7 +221,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   KUBERNETES_RUNTIME_CLASS: [['g Visor', /is not the name of a RuntimeClass/, PODS]],
   KUBERNETES_USER_NAMESPACES: [['perhaps', /is none of yes, no/, PODS]],
   KUBERNETES_DNS: [['dns.example', /is not an IP address/, PODS]],
-  KUBERNETES_OWN_POD: [['Provisioner 1', /is not the name of a Pod/, PODS]],
+  KUBERNETES_OWNER: [['Owner 1', /is not the name of a ConfigMap/, PODS]],
   KUBERNETES_POD: [
     ['{', /is not JSON/, PODS],
     ['[]', /is not a JSON object/, PODS],

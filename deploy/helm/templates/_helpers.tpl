@@ -3,6 +3,11 @@
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
+{{/* Of the browsers, and of all that a provisioner may do to Pods and Secrets. */}}
+{{- define "bss.browsersNamespace" -}}
+{{- .Values.browsers.namespace.name | default (printf "%s-browsers" (include "bss.name" .)) -}}
+{{- end }}
+
 {{- define "bss.labels" -}}
 {{ include "bss.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -195,7 +200,8 @@ readinessProbe:
 {{- with .Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
 - { name: BROWSERS, value: kubernetes }
 - { name: BROWSER_IMAGE, value: {{ required "browsers.image: an image of deploy/browser that the nodes can pull is required" $browsers.image | quote }} }
-- { name: KUBERNETES_NAMESPACE, value: {{ .Release.Namespace }} }
+- { name: KUBERNETES_NAMESPACE, value: {{ include "bss.browsersNamespace" . }} }
+- { name: KUBERNETES_OWNER, value: {{ include "bss.name" . }}-browsers }
 - { name: KUBERNETES_ISOLATION, value: {{ $browsers.isolation }} }
 - { name: KUBERNETES_SECCOMP, value: {{ $browsers.seccomp | quote }} }
 {{- with $browsers.runtimeClass }}

@@ -35,7 +35,7 @@ export function kubernetesOptions(changes: Partial<KubernetesOptions> = {}): Kub
       filesBytes: 1024 * MIB,
     },
     more: {},
-    ownPod: null,
+    owner: null,
     linkKeys: createLinkKeys(Buffer.from(MASTER_KEY)),
     launchTimeoutMs: 120_000,
     log: { info: () => {}, warn: console.warn },

@@ -57,15 +57,25 @@ export function kubectlCommand() {
 
 /** Runs kubectl as the administrator. @returns its trimmed output @throws Error with its message */
 export function kubectl(...args: string[]): string {
+  const { status, stdout, stderr } = run(args);
+  if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr.trim()}`);
+  return stdout.trim();
+}
+
+/** What kubectl prints, also where it exits with an error: `auth can-i` does so after a no. */
+export function kubectlSays(...args: string[]): string {
+  return run(args).stdout.trim();
+}
+
+function run(args: readonly string[]) {
   const { program, first, env } = kubectlCommand();
-  const { status, stdout, stderr, error } = spawnSync(program, [...first, ...args], {
+  const ended = spawnSync(program, [...first, ...args], {
     encoding: 'utf8',
     env,
     maxBuffer: 64 * 1024 ** 2,
   });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr.trim()}`);
-  return stdout.trim();
+  if (ended.error !== undefined) throw ended.error;
+  return ended;
 }
 
 /** The same beside the test, whose own requests go on meanwhile. */

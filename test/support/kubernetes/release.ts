@@ -12,7 +12,8 @@ import { nodeAddress, startNameServer } from './name-server.ts';
 import { enforcePolicies } from './policies.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const NAME = 'sessions';
+/** Also in the name of its browsers' namespace, which a run that was killed may have left. */
+const NAME = `sessions-${process.pid}`;
 const SERVICE_IMAGE = 'browser-session-service:chart';
 /** The same program as another image, to upgrade to. */
 export const NEXT_TAG = 'chart-next';
@@ -39,6 +40,8 @@ const PARTS = 9;
 /** The chart, installed from images that the nodes have, and used from outside of the cluster. */
 export type Release = AsyncDisposable & {
   name: string;
+  /** The namespace of its browsers. */
+  namespace: string;
   apiUrl: string;
   /** An owner's, of the organization that it was installed with. */
   apiKey: string;
@@ -48,8 +51,10 @@ export type Release = AsyncDisposable & {
   upgrade(...values: string[]): Promise<void>;
   request(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>;
   bss(...args: string[]): unknown;
-  /** Names of its Pods, of one part or all of its browsers. */
-  pods(part: 'browser' | (typeof COMPONENTS)[number]): string[];
+  /** Names of its Pods, of one part. */
+  pods(part: (typeof COMPONENTS)[number]): string[];
+  /** kubectl in the namespace of its browsers. */
+  ofBrowsers(...args: string[]): string;
   /** Resolves once every Pod of it is of the newest state and ready. */
   untilReady(): Promise<void>;
 };
@@ -117,6 +122,7 @@ export async function installRelease(): Promise<Release> {
   const all = stack.move();
   return {
     name: NAME,
+    namespace: `${NAME}-browsers`,
     apiUrl,
     apiKey,
     gatewayUrl: gateway,
@@ -139,14 +145,12 @@ export async function installRelease(): Promise<Release> {
       return { status: response.status, headers: response.headers, body: answered };
     },
     pods(part) {
-      const chosen =
-        part === 'browser'
-          ? 'browser-session-service/role=browser'
-          : `${selector},app.kubernetes.io/component=${part}`;
+      const chosen = `${selector},app.kubernetes.io/component=${part}`;
       return kubectl('get', 'pods', '-l', chosen, '-o', 'jsonpath={.items[*].metadata.name}')
         .split(' ')
         .filter(Boolean);
     },
+    ofBrowsers: (...args) => kubectl('--namespace', `${NAME}-browsers`, ...args),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

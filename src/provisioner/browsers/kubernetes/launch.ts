@@ -49,7 +49,6 @@ export async function launchPod(
     unremoved: (name: string) => void;
   },
 ): Promise<Launched> {
-  const { api, namespace, bounded } = cluster;
   const { follow, timeoutMs, stopped, unremoved } = given;
   const { workloadId } = spec;
   const pod = nameOf(workloadId);
@@ -85,10 +84,7 @@ export async function launchPod(
     signal,
   );
   try {
-    const secret = browserSecret(options, spec);
-    await api.createNamespacedSecret({ namespace, body: secret }, bounded(signal));
-    const body = browserPod(options, spec);
-    const created = await api.createNamespacedPod({ namespace, body }, bounded(signal));
+    const uid = await createPod(cluster, options, spec, signal);
     const preparing = isPrepared(spec)
       ? keeperRunning.promise.then(() => prepare(cluster, pod, spec, signal))
       : null;
@@ -97,7 +93,7 @@ export async function launchPod(
       Promise.all([whenReady(address, options, spec, signal), removeSecret(cluster, pod)]),
     );
     const [[ready]] = await orAborted(Promise.all([starting, preparing]), signal);
-    return { pod, uid: created.metadata?.uid ?? '', ...ready };
+    return { pod, uid, ...ready };
   } catch (error) {
     const cause = signal.aborted ? (signal.reason as unknown) : error;
     const output = await lastOutput(cluster, pod).catch(() => '');
@@ -109,6 +105,21 @@ export async function launchPod(
     // Ends the following, and closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
   }
+}
+
+/** Creates a browser's Pod, then the Secret that belongs to it. @returns the Pod's uid */
+async function createPod(
+  { api, namespace, bounded }: Cluster,
+  options: PodOptions,
+  spec: BrowserSpec,
+  signal: AbortSignal,
+): Promise<string> {
+  const body = browserPod(options, spec);
+  const { metadata } = await api.createNamespacedPod({ namespace, body }, bounded(signal));
+  const uid = metadata?.uid ?? '';
+  const secret = browserSecret(options, spec, uid);
+  await api.createNamespacedSecret({ namespace, body: secret }, bounded(signal));
+  return uid;
 }
 
 async function whenReady(

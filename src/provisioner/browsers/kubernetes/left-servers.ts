@@ -2,7 +2,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import type { Cluster } from './cluster.ts';
 import { selectorFor } from './naming.ts';
 import { listPods } from './pods.ts';
-import { removePod, removeSecretsOf } from './remove.ts';
+import { removePod } from './remove.ts';
 
 /**
  * Removes the browsers of other servers in this namespace that are gone for good: no other process
@@ -24,10 +24,7 @@ export async function removeBrowsersOfGoneServers(
   const gone = new Map<string, boolean>();
   for (const { name, serverId } of await listPods(cluster, selectorFor(null))) {
     if (serverId === own) continue;
-    if (!gone.has(serverId)) {
-      gone.set(serverId, await isGone(serverId));
-      if (gone.get(serverId) === true) await removeSecretsOf(cluster, serverId);
-    }
+    if (!gone.has(serverId)) gone.set(serverId, await isGone(serverId));
     if (gone.get(serverId) !== true) continue;
     try {
       await removePod(cluster, name);

@@ -24,7 +24,7 @@ import { assignment, BROWSER, EGRESS_PORT, KEEPER, nameOf, selectorFor } from '.
 import { endedAtOf, reasonOf, toldOf, type PodBrowser } from './own-pod.ts';
 import { listPods, watchPods, type BrowserPod, type PodWatcher } from './pods.ts';
 import { readProfile, readRunningProfile, resume } from './prepare.ts';
-import { lastOutput, removePod, removeSecretsOf } from './remove.ts';
+import { lastOutput, removePod } from './remove.ts';
 import { openSite, type KubernetesSite, type KubernetesSiteOptions } from './site.ts';
 
 /**
@@ -48,7 +48,6 @@ const GONE_EVERY_MS = 5 * 60_000;
  */
 export async function createKubernetesBrowsers(options: KubernetesOptions): Promise<Browsers> {
   const site = await openSite(options);
-  await removeSecretsOf(site.cluster, options.serverId);
   const browsers = await browsersAt(site, options);
   const { serverId: own, isServerGone: isGone, log } = options;
   if (isGone === undefined) return browsers;

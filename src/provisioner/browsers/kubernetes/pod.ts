@@ -267,16 +267,23 @@ export function quantities({ memoryBytes, cpus }: { memoryBytes: number; cpus: n
 
 /**
  * What only the browser and the service know. The Pod reads it once, at its start; it is deleted
- * then: a user who may read the namespace's Secrets finds it for a second only.
+ * then: a user who may read the namespace's Secrets finds it for a second only. It belongs to its
+ * Pod: of a launch that was killed in the middle Kubernetes deletes it, with the Pod.
  */
 export function browserSecret(
   { linkKeys, serverId }: Pick<PodOptions, 'linkKeys' | 'serverId'>,
   { workloadId, vncPassword, headless }: BrowserSpec,
+  podUid: string,
 ): V1Secret {
+  const name = nameOf(workloadId);
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: nameOf(workloadId), labels: labelsOf(serverId) },
+    metadata: {
+      name,
+      labels: labelsOf(serverId),
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid: podUid }],
+    },
     immutable: true,
     stringData: {
       LINK_KEY: linkKeyText(linkKeys(workloadId)),

@@ -1,7 +1,7 @@
 import { retry } from '#src/async/retry.ts';
 import { keepTail, splitLines } from '../output.ts';
 import { statusOf, type Cluster } from './cluster.ts';
-import { BROWSER, selectorFor } from './naming.ts';
+import { BROWSER } from './naming.ts';
 
 const LOG_LINES = 60;
 const LOG_BYTES = 16 * 1024;
@@ -67,13 +67,6 @@ export async function removeSecret(cluster: Cluster, name: string): Promise<void
   } catch (error) {
     if (statusOf(error) !== 404) throw error;
   }
-}
-
-/** Deletes the Secrets that a server's launches have left: it was killed in the middle of them. */
-export async function removeSecretsOf(cluster: Cluster, serverId: string): Promise<void> {
-  const { api, namespace, bounded } = cluster;
-  const labelSelector = selectorFor(serverId);
-  await api.deleteCollectionNamespacedSecret({ namespace, labelSelector }, bounded());
 }
 
 /** The last lines of a browser's output, at most 2 KiB; empty where there is none (any more). */

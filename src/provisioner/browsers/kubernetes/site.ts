@@ -10,8 +10,8 @@ import type { PodOptions } from './pod.ts';
 
 export type KubernetesSiteOptions = ClusterOptions &
   Omit<PodOptions, 'owner'> & {
-    /** The name of this process's Pod; null: it is in none, or nothing is to own the browsers. */
-    ownPod: string | null;
+    /** The ConfigMap of the namespace that is to own the browsers; null: nothing is. */
+    owner: string | null;
     /** `required`: the start fails if a session would reach what it must not. */
     isolation: 'required' | 'best-effort';
     log: Pick<Logger, 'info' | 'warn'>;
@@ -35,7 +35,7 @@ const CHECK_EVERY_MS = 10 * 60_000;
 export async function openSite(options: KubernetesSiteOptions): Promise<KubernetesSite> {
   const { isolation, log } = options;
   const cluster = await connectCluster(options);
-  const pods: PodOptions = { ...options, owner: await findOwner(cluster, options.ownPod) };
+  const pods: PodOptions = { ...options, owner: await findOwner(cluster, options.owner) };
   const { namespace } = cluster;
   /** @returns whether Pods can be closed; null: sessions are not isolated */
   async function verify(): Promise<boolean | null> {
@@ -82,8 +82,8 @@ export async function openSite(options: KubernetesSiteOptions): Promise<Kubernet
 }
 
 /**
- * What controls a Pod: the StatefulSet of the provisioners. It is no controller of the browsers, so
- * it neither counts nor replaces them.
+ * Kubernetes deletes what an object of the same namespace owns with it: an owner elsewhere would
+ * count as gone.
  * @throws KubernetesUnavailable
  */
 async function findOwner(
@@ -92,14 +92,12 @@ async function findOwner(
 ): Promise<V1OwnerReference | null> {
   if (name === null) return null;
   try {
-    const { metadata } = await api.readNamespacedPod({ name, namespace }, bounded());
-    const found = metadata?.ownerReferences?.find(({ controller }) => controller === true);
-    if (found === undefined) return null;
-    const { apiVersion, kind, name: owner, uid } = found;
-    return { apiVersion, kind, name: owner, uid };
+    const { metadata } = await api.readNamespacedConfigMap({ name, namespace }, bounded());
+    return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: metadata?.uid ?? '' };
   } catch (error) {
     throw new KubernetesUnavailable(
-      `KUBERNETES_OWN_POD: the Pod ${name} cannot be read (${messageOf(error)}).`,
+      `KUBERNETES_OWNER: the ConfigMap ${name} of ${namespace} cannot be read ` +
+        `(${messageOf(error)}).`,
       { cause: error },
     );
   }

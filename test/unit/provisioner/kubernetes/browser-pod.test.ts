@@ -54,8 +54,8 @@ describe('a browser’s Pod', () => {
     expect(pod?.hostNetwork).toBeUndefined();
   });
 
-  it('is deleted with the StatefulSet of its server, which does not control it', () => {
-    const owner = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'sessions', uid: 'u1' };
+  it('is deleted with the ConfigMap that owns it, which does not control it', () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'sessions-browsers', uid: 'u1' };
     const { metadata } = browserPod({ ...options, owner }, spec);
     expect(metadata?.ownerReferences).toEqual([owner]);
     expect(browserPod(options, spec).metadata?.ownerReferences).toBeUndefined();
@@ -63,11 +63,16 @@ describe('a browser’s Pod', () => {
 
   it('has its secrets in a Secret alone', () => {
     const text = JSON.stringify(browserPod(options, spec));
-    const { stringData } = browserSecret(options, spec);
+    const { stringData, metadata } = browserSecret(options, spec, 'uid-1');
+    const { name } = browserPod(options, spec).metadata ?? {};
+    expect(metadata).toMatchObject({
+      name,
+      ownerReferences: [{ kind: 'Pod', name, uid: 'uid-1' }],
+    });
     expect(stringData).toMatchObject({ VNC_PASSWORD: 'pass0rd1' });
     expect(stringData?.['LINK_KEY']).toMatch(/^[\da-f]{64}$/);
     for (const secret of Object.values(stringData ?? {})) expect(text).not.toContain(secret);
-    expect(browserSecret(options, { ...spec, headless: true }).stringData).toMatchObject({
+    expect(browserSecret(options, { ...spec, headless: true }, 'uid-1').stringData).toMatchObject({
       VNC_PASSWORD: '',
     });
   });
