@@ -27,8 +27,12 @@ const pending = execFileSync(process.execPath, [MAKE_SECRETS, folder, publicHost
   encoding: 'utf8',
 });
 const data = {};
-for (const file of await readdir(folder))
-  data[file] = (await readFile(join(folder, file))).toString('base64');
+for (const file of await readdir(folder)) {
+  const content = await readFile(join(folder, file));
+  // KEDA sends the token as it stands: with its line break that would be no header.
+  const stored = file === 'metrics_token' ? Buffer.from(content.toString().trim()) : content;
+  data[file] = stored.toString('base64');
+}
 const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name }, data };
 if (before === null) await ask('POST', secrets, body);
 else await ask('PUT', `${secrets}/${name}`, { ...before, data });

@@ -1,8 +1,8 @@
 # Runs the programs of one browser. The container ends as soon as one of them ends, so that its
 # provisioner notices at once.
 #
-#   LINK_KEY       64 hexadecimal digits: the key of the TLS connections to this browser
-#   VNC_PASSWORD   8 characters; empty: no X server, for --headless
+#   input          a line of 64 hexadecimal digits, the key of the TLS connections to this browser, and
+#                  a line of 8 characters, the VNC password; empty: no X server, for --headless
 #   SCREEN_SIZE    WIDTHxHEIGHT, 1280x800 by default
 #   EGRESS         not empty: Chromium's proxy is 127.0.0.1:3128, which the provisioner serves through the
 #                  link (relay.pl)
@@ -20,8 +20,14 @@ ulimit -c 0
 # Where Chromium saves what no CDP command tells it to save elsewhere.
 ln -s downloads "$HOME/Downloads"
 
-(umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
-unset LINK_KEY
+# Not from the environment: each program of the container would show it in /proc.
+if ! { read -r link_key && read -r password; }; then
+  echo 'The input has no keys' >&2
+  exit 1
+fi
+exec </dev/null
+(umask 077 && echo "gateway:$link_key" >"$HOME/link-key")
+unset link_key
 link_conf=/usr/local/lib/browser/link.conf
 if [ -n "${EGRESS:-}" ]; then
   cat "$link_conf" /usr/local/lib/browser/egress.conf >"$HOME/link.conf"
@@ -33,10 +39,8 @@ stunnel "$link_conf" &
 link=$!
 children=("$link" ${relay:+"$relay"})
 
-if [ -n "${VNC_PASSWORD:-}" ]; then
-  password=$VNC_PASSWORD
+if [ -n "$password" ]; then
   password_file=$HOME/vnc-password
-  unset VNC_PASSWORD
   # Every viewer comes from the gateway's address: the blacklist would block all for one.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
     -xkbdir /usr/local/lib/browser/xkb \

@@ -91,10 +91,12 @@ async function measurePlain(image: string, rounds: number, atOnce = 1): Promise<
 
 /** @returns the container's id */
 async function runPlain(image: string): Promise<string> {
-  const { linkKey, values, flags } = byHand();
+  const { linkKey, values, command, flags } = byHand();
   const variables = values.flatMap((one) => ['-e', one]);
   const options = ['-d', '-p', '127.0.0.1::9223', '--security-opt', `seccomp=${SECCOMP}`];
-  const id = await docker('run', ...options, ...variables, image, ...flags);
+  const [program = '', ...given] = command;
+  const run = ['--entrypoint', program, image, ...given, ...flags];
+  const id = await docker('run', ...options, ...variables, ...run);
   const [, port] = (await docker('port', id, '9223/tcp')).split(':');
   const address = { host: '127.0.0.1', port: Number(port), linkKey };
   await untilFirstReply(address);

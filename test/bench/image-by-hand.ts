@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { linkKeyText, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
+import { browserCommand } from '#src/provisioner/browsers/kubernetes/pod.ts';
 import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { firstReply } from './cdp-client.ts';
 
@@ -11,7 +12,10 @@ const SCREEN = { width: 1280, height: 800 };
 const POLL_MS = 5;
 const ANSWER_MS = 5_000;
 
-/** What one run of the image gets: its variables, as `NAME=value`, and Chromium's flags. */
+/**
+ * What one run of the image gets: its variables, as `NAME=value`, the command that makes its input
+ * of them, and Chromium's flags.
+ */
 export function byHand() {
   const { width, height } = SCREEN;
   const linkKey = createSecretKey(randomBytes(32));
@@ -20,6 +24,7 @@ export function byHand() {
   return {
     linkKey,
     values,
+    command: browserCommand(false),
     flags: chromiumFlags({ workloadId: '', vncPassword: '', screen: SCREEN }),
   };
 }

@@ -65,10 +65,11 @@ async function measurePlain(rounds: number): Promise<Bare> {
 }
 
 async function runPlain(pod: string): Promise<void> {
-  const { linkKey, values, flags } = byHand();
+  const { linkKey, values, command, flags } = byHand();
   const variables = values.map((one) => `--env=${one}`);
   const image = [`--image=${loadedImage()}`, '--image-pull-policy=IfNotPresent'];
-  await kubectlBeside('run', pod, ...image, '--restart=Never', ...variables, '--', ...flags);
+  const run = [...image, '--restart=Never', ...variables, '--command', '--', ...command, ...flags];
+  await kubectlBeside('run', pod, ...run);
   await kubectlBeside('wait', 'pod', pod, '--for=condition=Ready', '--timeout=120s');
   const host = await kubectlBeside('get', 'pod', pod, '--output=jsonpath={.status.podIP}');
   const address = { host, port: LINK_PORT, linkKey };

@@ -132,7 +132,7 @@ it('tells KEDA how many sessions run', async () => {
   const { body } = await release.request('POST', '/api/sessions', { duration: '10m' });
   const secret = ['get', 'secret', `${release.name}-secrets`];
   const encoded = kubectl(...secret, '-o', 'jsonpath={.data.metrics_token}');
-  const authorization = `Bearer ${Buffer.from(encoded, 'base64').toString().trim()}`;
+  const authorization = `Bearer ${Buffer.from(encoded, 'base64').toString()}`;
   const busy = async () => {
     const answer = await fetch(`${release.apiUrl}/metrics`, { headers: { authorization } });
     return (await answer.text()).split('\n');

@@ -115,7 +115,7 @@ test('a browser runs under another RuntimeClass: gVisor', async () => {
   expect(inside).toContain('Starting gVisor');
 });
 
-test('the keys of a browser are in no Pod, and in no Secret once it runs', async () => {
+test('the keys of a browser are in no Pod, no program of it, and no Secret once it runs', async () => {
   await using opened = await openKubernetesBrowsers();
   const { workloadId, vncPassword, pod } = await launched(opened);
   const key = opened.options.linkKeys(workloadId).export().toString('hex');
@@ -123,6 +123,13 @@ test('the keys of a browser are in no Pod, and in no Secret once it runs', async
   expect(text).not.toContain(key);
   expect(text).not.toContain(vncPassword);
   expect(kubectl('get', 'secrets', '--output', 'name')).not.toContain(pod);
+  // What is run by exec has the variables of the container.
+  const without = ['env', '-u', 'LINK_KEY', '-u', 'VNC_PASSWORD', 'bash', '-c'];
+  const script = 'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n"';
+  const environments = kubectl('exec', pod, '--container', 'browser', '--', ...without, script);
+  expect(environments).toContain('SCREEN_SIZE=');
+  expect(environments).not.toContain(key);
+  expect(environments).not.toContain(vncPassword);
 });
 
 test('the Secret of a launch that was killed in its middle goes with its Pod', async () => {

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { linkKeyText } from '#src/browser-link/browser-link.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type {
   BrowserExit,
@@ -103,6 +104,20 @@ describe.runIf(hasDocker())('a browser in a container', () => {
 
   test('has none of the service’s environment variables', () => {
     expect(docker('exec', container, 'env')).not.toContain('SERVICE_SECRET');
+  });
+
+  test('has its keys in no environment, and in no file once they are read', () => {
+    const linkKey = linkKeyText(opened.options.linkKeys(browser.workloadId));
+    const inside = (script: string) => docker('exec', container, 'bash', '-c', script);
+    const programs = inside(
+      'cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" "\\n"',
+    );
+    expect(programs).toContain('SCREEN_SIZE=800x600');
+    for (const key of [linkKey, PASSWORD]) {
+      expect(docker('inspect', container)).not.toContain(key);
+      expect(programs).not.toContain(key);
+      expect(inside(`grep -rlsF ${key} /home /tmp /run /dev/shm; :`)).toBe('');
+    }
   });
 
   test('has the requested language and time zone', async () => {

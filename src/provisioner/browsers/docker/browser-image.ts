@@ -5,7 +5,7 @@ import { parseVersion } from '../chromium/program-version.ts';
 import { runContainer } from './container.ts';
 import { answered, bounded, DockerUnavailable, messageOf, statusOf } from './engine.ts';
 import { BROWSER, build, FOLDER, hashOf, LABELS, timed } from './image.ts';
-import { EGRESS, LINK, ownLabel, RELAY, TLS_PSK } from './naming.ts';
+import { EGRESS, KEYS, LINK, ownLabel, RELAY, STDIN, TLS_PSK } from './naming.ts';
 
 /** An image of the browsers. */
 export type BrowserImage = {
@@ -23,7 +23,7 @@ export type BrowserImage = {
   createdAt: number;
   /** Hash of the files it was built from; null for an image of the operator's. */
   recipe: string | null;
-  /** Whether its browsers are reached through TLS; no others are started. */
+  /** Whether its browsers read their keys, and are reached through TLS; no others are started. */
   isLinked: boolean;
   /** Whether its browsers may have egress rules: they reach their proxy by a relay in the image. */
   hasRelay: boolean;
@@ -96,12 +96,13 @@ export async function openBrowserImage(
   return newest ?? (await buildBrowserImage(docker, { isFresh: false, print }));
 }
 
-/** @throws DockerUnavailable for an image whose browsers cannot be reached through TLS */
+/** @throws DockerUnavailable for an image that gets no keys, or whose browsers have no TLS */
 export function linked(image: BrowserImage): BrowserImage {
   if (image.isLinked) return image;
   throw new DockerUnavailable(
-    `BROWSER_IMAGE: ${image.name} has no encrypted link (the label ${LINK}=${TLS_PSK}). Build it ` +
-      'again from deploy/browser, or leave the variable empty.',
+    `BROWSER_IMAGE: ${image.name} has no encrypted link, or takes its keys otherwise (the labels ` +
+      `${LINK}=${TLS_PSK} and ${KEYS}=${STDIN}). Build it again from deploy/browser, or leave ` +
+      'the variable empty.',
   );
 }
 
@@ -181,7 +182,7 @@ function labelled(labels: Record<string, string> | null, createdAt: number) {
     base: labels?.[BASE] ?? null,
     builtAt: Number.isNaN(builtAt) ? createdAt : builtAt,
     recipe: labels?.[RECIPE] ?? null,
-    isLinked: labels?.[LINK] === TLS_PSK,
+    isLinked: labels?.[LINK] === TLS_PSK && labels[KEYS] === STDIN,
     hasRelay: labels?.[EGRESS] === RELAY,
   };
 }

@@ -17,6 +17,8 @@ export type StartedContainer = {
 
 /** `prepare` is called with the container before it starts. */
 type StartOptions = {
+  /** What its first program reads. */
+  input?: string;
   onLine?: (line: string) => void;
   prepare?: (container: Docker.Container) => Promise<void>;
   signal?: AbortSignal;
@@ -35,15 +37,18 @@ const LOG_LINES = 60;
 export async function startContainer(
   docker: Docker,
   options: Docker.ContainerCreateOptions,
-  { onLine, prepare, signal }: StartOptions = {},
+  { input, onLine, prepare, signal }: StartOptions = {},
 ): Promise<StartedContainer> {
-  const container = await docker.createContainer({ ...options, ...bounded() });
+  const reading =
+    input === undefined ? {} : { AttachStdin: true, OpenStdin: true, StdinOnce: true };
+  const container = await docker.createContainer({ ...options, ...reading, ...bounded() });
   const waitAborted = new AbortController();
   let output: (NodeJS.ReadWriteStream & { destroy?(): void }) | null = null;
   const detach = (): void => output?.destroy?.();
   try {
     // Attached before the start, so that no output is missed.
-    output = await attach(container, signal);
+    output = await attach(container, input !== undefined, signal);
+    if (input !== undefined) output.write(input);
     const exit = awaitExit(container, waitAborted.signal);
     const tail = keepTail();
     const outputEnded = readOutput(container, output, (line) => {
@@ -166,9 +171,13 @@ async function readOutput(
   lines('\n');
 }
 
-/** The output of a container from now on. The time limit is for the answer, not for the stream. */
+/**
+ * The output of a container from now on, and its input where it has one. The time limit is for the
+ * answer, not for the stream.
+ */
 async function attach(
   container: Docker.Container,
+  hasInput: boolean,
   signal?: AbortSignal,
 ): Promise<NodeJS.ReadWriteStream> {
   signal?.throwIfAborted();
@@ -178,7 +187,9 @@ async function attach(
   late.addEventListener('abort', abort);
   try {
     const streams = { stream: true, stdout: true, stderr: true };
-    return await container.attach({ ...streams, abortSignal: cut.signal });
+    // Only a connection that the engine hands over carries input.
+    const input = hasInput ? { stdin: true, hijack: true } : {};
+    return await container.attach({ ...streams, ...input, abortSignal: cut.signal });
   } finally {
     late.removeEventListener('abort', abort);
   }

@@ -10,7 +10,7 @@ import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, EGRESS_PORT, VNC_PORT, WEBDRIVER_PORT } from './naming.ts';
 import { putProfile } from './folders/profile-volume.ts';
 import { putExtensions } from './folders/put-extensions.ts';
-import { browserContainer, endpointOf, webdriverOf } from './spec.ts';
+import { browserContainer, browserInput, endpointOf, webdriverOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
 import { linkReady, orAborted, untilReady } from '../until-ready.ts';
@@ -78,7 +78,9 @@ async function startAtFreeAddress(
     const address = confinement.publish === null ? confinement.nextAddress() : null;
     try {
       const container = browserContainer(confinement, spec, address);
-      return await startContainer(docker, container, { ...options, ...preparing(spec, options) });
+      const input = browserInput(confinement, spec);
+      const given = { ...options, ...preparing(spec, options), input };
+      return await startContainer(docker, container, given);
     } catch (error) {
       const isTaken = address !== null && /address already in use/i.test(messageOf(error));
       if (!isTaken || tried === ADDRESSES_MAX) throw error;

@@ -11,6 +11,9 @@ const PREFIX = 'bss';
 /** How a browser is reached, on its container and on its image; absent: plain TCP. */
 export const LINK = `${OWNER}.link`;
 export const TLS_PSK = 'tls-psk';
+/** On an image: how its browsers get their keys. */
+export const KEYS = `${OWNER}.keys`;
+export const STDIN = 'stdin';
 /** On an image with a relay, through which a browser with egress rules reaches its proxy. */
 export const EGRESS = `${OWNER}.egress`;
 export const RELAY = 'relay';

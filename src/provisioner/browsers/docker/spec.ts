@@ -52,8 +52,8 @@ export function browserContainer(
   spec: BrowserSpec,
   address: string | null = null,
 ): Docker.ContainerCreateOptions {
-  const { image, serverId, network, linkKeys } = confinement;
-  const { workloadId, vncPassword, screen, headless } = spec;
+  const { image, serverId, network } = confinement;
+  const { workloadId, screen } = spec;
   const hasProxy = spec.egress !== undefined;
   return {
     name: nameOf(workloadId),
@@ -63,9 +63,6 @@ export function browserContainer(
     User: '1000:1000',
     Env: environment({
       ...chromiumEnvironment(spec),
-      LINK_KEY: linkKeyText(linkKeys(workloadId)),
-      // Without a password entrypoint.sh starts no X server.
-      VNC_PASSWORD: headless === true ? '' : vncPassword,
       SCREEN_SIZE: `${screen.width}x${screen.height}`,
       ...(hasProxy ? { EGRESS: '1' } : {}),
     }),
@@ -87,6 +84,17 @@ export function browserContainer(
           },
         }),
   };
+}
+
+/**
+ * What entrypoint.sh reads: neither `docker inspect` nor a program's environment shows it. Pure.
+ */
+export function browserInput(
+  { linkKeys }: Pick<Confinement, 'linkKeys'>,
+  { workloadId, vncPassword, headless }: BrowserSpec,
+): string {
+  // Without a password entrypoint.sh starts no X server.
+  return `${linkKeyText(linkKeys(workloadId))}\n${headless === true ? '' : vncPassword}\n`;
 }
 
 /** Publishes CDP, VNC and WebDriver, where they are not reached directly. */

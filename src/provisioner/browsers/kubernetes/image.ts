@@ -9,6 +9,7 @@ const SCRIPT = `
 for file in link.conf relay.pl; do
   [ -e /usr/local/lib/browser/$file ] && echo "has $file"
 done
+[ "$BROWSER_KEYS" = stdin ] && echo 'has keys'
 echo "built $(stat -c %Y /var/lib/dpkg/status)"
 /usr/lib/chromium/chromium --version 2>/dev/null
 `;
@@ -29,9 +30,9 @@ export async function inspectImage(
     },
   );
   const version = parseVersion(lines.join('\n'));
-  if (version === null || !lines.includes('has link.conf'))
+  if (version === null || !lines.includes('has link.conf') || !lines.includes('has keys'))
     throw new KubernetesUnavailable(
-      `BROWSER_IMAGE: ${options.image} is no image that deploy/browser builds.`,
+      `BROWSER_IMAGE: ${options.image} is no image that the present deploy/browser builds.`,
     );
   const seconds = Number(lines.find((line) => line.startsWith('built '))?.slice('built '.length));
   return {

@@ -80,9 +80,20 @@ export const EXTENSIONS = `${PREPARED}/extensions`;
 /** The browser starts once this file is there. */
 export const READY_FILE = `${PREPARED}/ready`;
 
-/** Waits until the browser is prepared, then becomes the image's own entrypoint. */
-const WHEN_PREPARED = `until [ -e ${READY_FILE} ]; do sleep 0.02; done; exec "$@"`;
+/** Until the keeper has filled what the browser starts with. */
+const UNTIL_PREPARED = `until [ -e ${READY_FILE} ]; do sleep 0.02; done; `;
+/**
+ * Becomes the image's own entrypoint, which reads the keys: in no environment of its programs are
+ * they after this.
+ */
+const WITH_KEYS = 'exec env -u LINK_KEY -u VNC_PASSWORD "$@" <<<"$LINK_KEY"$\'\\n\'"$VNC_PASSWORD"';
 const ENTRYPOINT = ['tini', '--', 'bash', '/usr/local/lib/browser/entrypoint.sh'];
+
+/** The command of a container whose environment has the keys. */
+export function browserCommand(isWaiting: boolean): string[] {
+  const script = (isWaiting ? UNTIL_PREPARED : '') + WITH_KEYS;
+  return ['bash', '-c', script, 'browser', ...ENTRYPOINT];
+}
 
 /** Whether a browser has something to be filled before its start. */
 export function isPrepared({ extensions, profile }: BrowserSpec): boolean {
@@ -123,9 +134,7 @@ function browserContainer(options: PodOptions, spec: BrowserSpec): V1Container {
       : [`--user-data-dir=${PROFILE_DATA}`, '--disk-cache-dir=/tmp/cache'];
   return {
     ...containerOf(options, BROWSER),
-    command: isPrepared(spec)
-      ? ['bash', '-c', WHEN_PREPARED, 'prepared', ...ENTRYPOINT]
-      : [...ENTRYPOINT],
+    command: browserCommand(isPrepared(spec)),
     args: [...profile, ...extensionFlags(spec, EXTENSIONS), ...chromiumFlags(spec, proxy)],
     env: [
       ...Object.entries(environmentOf(spec)).map(([name, value]) => ({ name, value })),

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import { idsOf, labelOf, nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
@@ -75,6 +76,20 @@ describe('a browser’s Pod', () => {
     expect(browserSecret(options, { ...spec, headless: true }, 'uid-1').stringData).toMatchObject({
       VNC_PASSWORD: '',
     });
+  });
+
+  it('starts the programs of the image without the keys in their environment', () => {
+    const [{ command = [], args } = {}] = browserPod(options, spec).spec?.containers ?? [];
+    const [program = '', ...given] = [...command, ...(args ?? [])];
+    const shown = `keys=$(cat); echo "$keys"; env; printf '%s ' "$@"`;
+    const script = given.map((one) => (one === 'tini' ? 'bash' : one));
+    // In place of tini's own `--` and the image's entrypoint.
+    script.splice(script.indexOf('--'), 3, '-c', shown, 'image');
+    const env = { PATH: process.env['PATH'], LINK_KEY: 'k3y', VNC_PASSWORD: 'pass0rd1' };
+    const { stdout } = spawnSync(program, script, { env, encoding: 'utf8' });
+    expect(stdout).toMatch(/^k3y\npass0rd1\n/);
+    expect(stdout).not.toMatch(/LINK_KEY|VNC_PASSWORD/);
+    expect(stdout.trimEnd()).toMatch(new RegExp(`${args?.at(-1)}$`));
   });
 
   it('is found by its workload and its server, whose ids are no names', () => {
