@@ -63,17 +63,18 @@ describe.each([
   const { printed } = helm('template', 'judged', CHART, ...set, ...asOfServer());
   const documents = printed.split(/^---$/m);
   const rbac = read(documents.filter((text) => /^kind: (Cluster)?Role(Binding)?$/m.test(text)));
-  /** The rules of an account of the release, in its own namespace (undefined) or another. */
-  const rulesOf = (account: string, where: string | undefined) =>
+  const isThere = ({ metadata }: Rbac) => metadata.namespace === namespace;
+  /** The rules of an account of the release, in the namespace of the browsers or elsewhere. */
+  const rulesOf = (account: string, there: boolean) =>
     rbac
+      .filter((one) => isThere(one) === there)
       .filter(({ subjects = [] }) => subjects.some(({ name }) => name === account))
-      .filter(({ metadata }) => metadata.namespace === where)
-      .flatMap(({ roleRef }) =>
+      .flatMap(({ roleRef, metadata }) =>
         rbac.filter(
-          ({ kind, metadata }) =>
-            kind === roleRef?.kind &&
-            metadata.name === roleRef.name &&
-            metadata.namespace === where,
+          (one) =>
+            one.kind === roleRef?.kind &&
+            one.metadata.name === roleRef.name &&
+            one.metadata.namespace === metadata.namespace,
         ),
       )
       .flatMap(({ rules = [] }) => rules);
@@ -83,8 +84,8 @@ describe.each([
     expect(rbac.filter(({ kind }) => kind.startsWith('Cluster'))).toEqual([]);
   });
 
-  it('a provisioner may only look at its own StatefulSet in the release’s namespace', () => {
-    expect(rulesOf('judged-provisioner', undefined)).toEqual([
+  it('a provisioner may elsewhere only look at its own StatefulSet', () => {
+    expect(rulesOf('judged-provisioner', false)).toEqual([
       {
         apiGroups: ['apps'],
         resources: ['statefulsets'],
@@ -92,8 +93,8 @@ describe.each([
         verbs: ['get'],
       },
     ]);
-    expect(rulesOf('judged-bss', undefined)).toEqual([]);
-    expect(rulesOf('judged', undefined)).toEqual([]);
+    expect(rulesOf('judged-bss', false)).toEqual([]);
+    expect(rulesOf('judged', false)).toEqual([]);
   });
 
   it('it may do there what its code asks for, and nothing else', () => {
@@ -103,9 +104,9 @@ describe.each([
       verbs: [...verbs],
       ...(name === undefined ? {} : { resourceNames: [name] }),
     }));
-    expect(rulesOf('judged-provisioner', namespace)).toEqual(wanted);
+    expect(rulesOf('judged-provisioner', true)).toEqual(wanted);
     const quotas = { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list'] };
-    expect(rulesOf('judged-bss', namespace)).toEqual([...wanted, quotas]);
+    expect(rulesOf('judged-bss', true)).toEqual([...wanted, quotas]);
   });
 
   it('policies and budgets of browsers are where these are', () => {
@@ -167,8 +168,8 @@ function read(objects: readonly string[]): Rbac[] {
     { input: objects.join('\n---\n'), encoding: 'utf8', env },
   );
   if (status !== 0) throw new Error(stderr);
-  const { items } = JSON.parse(stdout) as { items: Rbac[] };
-  return items;
+  // One after the other.
+  return stdout.split(/^(?=\{$)/m).map((text) => JSON.parse(text) as Rbac);
 }
 
 /** @returns the API server's warnings of objects; with `--dry-run=server` it stores none of them */
