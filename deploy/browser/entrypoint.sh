@@ -73,6 +73,7 @@ profile=/tmp/profile
 for argument in "$@"; do
   case $argument in --user-data-dir=*) profile=${argument#*=} ;; esac
 done
+bash /usr/local/lib/browser/preferences.sh "$profile"
 
 # Not /usr/bin/chromium: that is a script, which adds flags and the start of a shell.
 /usr/lib/chromium/chromium --remote-debugging-port=9222 --user-data-dir="$profile" "$@" \

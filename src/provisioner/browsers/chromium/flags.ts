@@ -36,6 +36,12 @@ const FLAGS = [
 ];
 
 /**
+ * Without a screen a page's print() shows nothing, whatever the preferences say. But it would leave
+ * the page `being printed` for ever: Page.printToPDF is refused then. Without a preview it is over.
+ */
+const HEADLESS_FLAGS = ['--disable-print-preview'];
+
+/**
  * Lead all that a browser sends through a proxy of its own host: no name is resolved, not even
  * loopback is reached past it, and nothing goes by UDP (WebRTC, QUIC).
  */
@@ -70,7 +76,7 @@ export function chromiumFlags(
     `--window-size=${screen.width},${screen.height}`,
     // A headless screen has 800 x 600 pixels by default.
     ...(headless === true
-      ? ['--headless=new', `--screen-info={${screen.width}x${screen.height}}`]
+      ? ['--headless=new', `--screen-info={${screen.width}x${screen.height}}`, ...HEADLESS_FLAGS]
       : []),
     ...FLAGS,
     ...(proxyPort === null ? [] : proxyFlags(proxyPort)),

@@ -21,6 +21,7 @@ export const BROWSER: Recipe = {
     'entrypoint.sh',
     'link.conf',
     'egress.conf',
+    'preferences.sh',
     'relay.pl',
     'webdriver.pl',
     'xkb/rules/evdev',

@@ -29,6 +29,7 @@ import {
 } from './display.ts';
 import { makeDownloadsFolder } from './folders.ts';
 import type { BrowserUser, Programs } from './programs.ts';
+import { writePreferences } from './preferences.ts';
 import { unpackProfile } from './profile-folder.ts';
 import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
@@ -209,16 +210,16 @@ async function spawnPrograms(
   }
   await makeDownloadsFolder(folder, user);
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
-  const unpacking = unpackProfile(spec.profile?.tar ?? null, { folder, user }, signal);
+  const preparing = prepareProfile(spec, { folder, user }, signal);
   // A failure is thrown where it is awaited.
-  unpacking.catch(() => undefined);
+  preparing.catch(() => undefined);
   if (record.display !== null) {
     display = startDisplay(programs.xvnc, spec, { ...place, number: record.display });
     addSession(record, display.child);
     records.write(record);
     await untilListening(display, signal);
   }
-  await unpacking;
+  await preparing;
   const extensions = join(folder, EXTENSIONS_FOLDER);
   if (spec.extensions !== undefined)
     await unpackInto(extensions, spec.extensions, { owner: user, signal });
@@ -230,6 +231,15 @@ async function spawnPrograms(
   addSession(record, chromium);
   records.write(record);
   return { record, display, chromium, listening, driver: null };
+}
+
+async function prepareProfile(
+  { profile }: BrowserSpec,
+  place: { folder: string; user: BrowserUser },
+  signal: AbortSignal,
+): Promise<void> {
+  await unpackProfile(profile?.tar ?? null, place, signal);
+  await writePreferences(join(place.folder, 'profile'), place.user);
 }
 
 /** The browser's WebDriver, in a session of its own that ends with the browser. */
