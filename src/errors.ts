@@ -75,6 +75,7 @@ export const errors = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The request body must be application/json.' },
   RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such bytes.' },
   NAVIGATION_FAILED: { status: 422, message: 'The page could not be opened.' },
+  PAGE_REFUSED: { status: 422, message: 'The browser refuses what was asked of the page.' },
   RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests in this minute.' },
   SESSION_LIMIT_EXCEEDED: {
     status: 429,

@@ -56,6 +56,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   UNSUPPORTED_MEDIA_TYPE: {},
   RANGE_NOT_SATISFIABLE: { name: FILE, bytes: 48_213 },
   NAVIGATION_FAILED: { session_id: ID, url: PAGE, reason: 'net::ERR_NAME_NOT_RESOLVED' },
+  PAGE_REFUSED: { session_id: ID, url: PAGE, reason: 'Page is already being printed' },
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },

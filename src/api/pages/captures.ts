@@ -4,7 +4,9 @@ import {
   type PdfAsked,
   type ScreenshotAsked,
 } from '../schemas/pages/page-call.ts';
-import { CdpRefusal, ConnectionLost, readObject, textOf } from './cdp.ts';
+import { CdpRefusal } from './cdp.ts';
+import { PDF } from './document-responses.ts';
+import { readObject, textOf } from './page-events.ts';
 import {
   DocumentGone,
   untilThere,
@@ -16,6 +18,7 @@ import {
   badField,
   FILE_BYTES_MAX,
   HTML_BYTES_MAX,
+  isPdf,
   navigationFailed,
   OTHERS_BYTES_MAX,
   tooLarge,
@@ -46,6 +49,11 @@ const PAPERS = {
   tabloid: [11, 17],
 } as const;
 
+/** The bytes of a result of the kind. */
+export function resultBytesMax(kind: PageAsked['kind']): number {
+  return kind === 'content' ? HTML_BYTES_MAX : FILE_BYTES_MAX;
+}
+
 /** The longest message of a browser with a result of the kind. */
 export function messageBytesMax(kind: PageAsked['kind']): number {
   // Chromium has six bytes, as \u0416, for each character that is no ASCII, and UTF-8 two of them
@@ -68,37 +76,69 @@ export async function capturePage(
   for (;;) {
     const document = await page.untilReady(asked.body);
     try {
-      const facts = await factsOf(document);
-      const bytes = await take(page, document, asked, signal);
+      const { type, ...facts } = await factsOf(document);
+      const bytes =
+        type === PDF
+          ? await takePdf(page, document, facts, { asked, signal })
+          : await takeDocument(page, document, asked, signal);
       if (await page.isStill(document)) return { ...facts, bytes };
     } catch (error) {
-      if (!(error instanceof DocumentGone)) throw error;
+      // A document that is replaced while it is drawn is refused, too.
+      const isGone = error instanceof CdpRefusal && !(await page.isStill(document));
+      if (!isGone && !(error instanceof DocumentGone)) throw error;
     }
   }
 }
 
-async function take(
+async function takeDocument(
   page: Page,
   document: ReadyDocument,
   asked: PageAsked,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  try {
-    if (asked.kind === 'content') return await htmlOf(document);
-    if (asked.kind === 'pdf') return await pdfOf(page, asked.body);
-    return await pictureOf(page, document, asked.body, signal);
-  } catch (error) {
-    const max = asked.kind === 'content' ? HTML_BYTES_MAX : FILE_BYTES_MAX;
-    if (error instanceof ConnectionLost && error.isTooLong) throw tooLarge(max);
-    // A document that is replaced while it is drawn is refused, too.
-    if (error instanceof CdpRefusal && !(await page.isStill(document))) throw new DocumentGone();
-    throw error;
+  if (asked.kind === 'content') return htmlOf(document);
+  await page.untilPdfsShown();
+  if (asked.kind === 'pdf') return pdfOf(page, asked.body);
+  return pictureOf(page, document, asked.body, signal);
+}
+
+/** Of a document that is a PDF, which Chromium's viewer shows: its bytes, or a picture of that. */
+async function takePdf(
+  page: Page,
+  document: ReadyDocument,
+  { url }: DocumentFacts,
+  { asked, signal }: { asked: PageAsked; signal: AbortSignal },
+): Promise<Buffer> {
+  if (asked.kind === 'content') throw isPdf(url, asked.kind);
+  if (asked.kind === 'pdf') {
+    if (asked.body.page_ranges !== undefined)
+      throw badField('page_ranges', 'the address is a PDF, which is answered whole.');
+    const bytes = page.pdfOf(url) ?? (url.startsWith('data:') ? await bytesOfData(url) : null);
+    // A service worker's, for example; the viewer cannot be printed.
+    if (bytes === null) throw isPdf(url, asked.kind);
+    if (bytes.length > FILE_BYTES_MAX) throw tooLarge(FILE_BYTES_MAX);
+    return bytes;
+  }
+  if (asked.body.full_page === true)
+    throw badField('full_page', 'the address is a PDF, of which a picture shows what fits.');
+  await page.untilPdfsShown();
+  // It is drawn a moment after it was read, page after page.
+  let picture = await pictureOf(page, document, asked.body, signal);
+  for (;;) {
+    const next = await pictureOf(page, document, asked.body, signal);
+    if (next.equals(picture)) return next;
+    picture = next;
   }
 }
 
+/** No connection is made for it. */
+async function bytesOfData(url: string): Promise<Buffer> {
+  return Buffer.from(await (await fetch(url)).arrayBuffer());
+}
+
 /** @throws PageFailure NAVIGATION_FAILED if it is what the session's egress proxy answers */
-async function factsOf({ evaluate }: ReadyDocument): Promise<DocumentFacts> {
-  const { url, title, status, refusal } = readObject(
+async function factsOf({ evaluate }: ReadyDocument): Promise<DocumentFacts & { type: string }> {
+  const { url, title, status, type, refusal } = readObject(
     await evaluate(`(() => {
       const isHttp = /^https?:$/.test(location.protocol);
       const [navigation] = performance.getEntriesByType('navigation');
@@ -108,6 +148,7 @@ async function factsOf({ evaluate }: ReadyDocument): Promise<DocumentFacts> {
         url: location.href,
         title: document.title.slice(0, ${TITLE_MAX}),
         status,
+        type: document.contentType,
         refusal: isText ? (document.body?.textContent ?? '').slice(0, 512) : '',
       };
     })()`),
@@ -119,6 +160,7 @@ async function factsOf({ evaluate }: ReadyDocument): Promise<DocumentFacts> {
     url: textOf(url),
     title: textOf(title).toWellFormed(),
     status: Number.isInteger(code) && code > 0 ? code : null,
+    type: textOf(type),
   };
 }
 

@@ -1,12 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
-
-/** The parts of a browser's events that a page's picture needs. */
-export type PageEvent =
-  | { method: 'Page.lifecycleEvent'; frameId: string; loaderId: string; name: string }
-  | { method: 'Page.frameDetached'; frameId: string }
-  | { method: 'Page.javascriptDialogOpening' | 'Inspector.targetCrashed' };
+import { readEvent, readObject, textOf, type PageEvent } from './page-events.ts';
 
 /** A client's connection to a browser, through the gateway. */
 export type CdpConnection = {
@@ -32,11 +27,9 @@ export class ConnectionLost extends Error {
   }
 }
 
-/** A name of an event, and all of an event that is read: more is no event of ours. */
-const EVENT_BYTES_MAX = 4_096;
-const NAME_BYTES_MAX = 64;
+/** Commands without an answer: a browser could cause them without end, by what it asks. */
+const PENDING_MAX = 4_096;
 const REPLY = Buffer.from('{"id":');
-const EVENT = /^\{"method":"([A-Za-z.]{1,40})"/;
 const TOO_LONG = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
 
 /**
@@ -105,6 +98,8 @@ export async function connectCdp(
   let lastId = 0;
   return {
     async send(method, params = {}, sessionId) {
+      if (pending.size >= PENDING_MAX)
+        end(new ConnectionLost(`the browser leaves ${PENDING_MAX} commands unanswered`));
       if (ended !== null) throw ended;
       lastId += 1;
       const answer = Promise.withResolvers<Record<string, unknown>>();
@@ -115,36 +110,4 @@ export async function connectCdp(
     onEvent: (listener) => void (onEvent = listener),
     [Symbol.dispose]: () => end(new ConnectionLost('the connection is not needed any more')),
   };
-}
-
-/**
- * The event, if it is used; null: any other message.
- * @throws SyntaxError if it is cut or garbled
- */
-function readEvent(data: Buffer): PageEvent | null {
-  const [, method = ''] = EVENT.exec(data.subarray(0, NAME_BYTES_MAX).toString('latin1')) ?? [];
-  // A dialog's text may be long, and is not needed.
-  if (method === 'Page.javascriptDialogOpening' || method === 'Inspector.targetCrashed')
-    return { method };
-  if (method !== 'Page.lifecycleEvent' && method !== 'Page.frameDetached') return null;
-  if (data.length > EVENT_BYTES_MAX) throw new SyntaxError(`a ${method} has ${data.length} bytes`);
-  const params = readObject(
-    readObject(parseForeignJson(data, { bytesMax: EVENT_BYTES_MAX }))['params'],
-  );
-  const frameId = textOf(params['frameId']);
-  if (method === 'Page.frameDetached') return { method, frameId };
-  return { method, frameId, loaderId: textOf(params['loaderId']), name: textOf(params['name']) };
-}
-
-/** @throws SyntaxError if it is none */
-export function readObject(value: unknown): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new SyntaxError('an object is missing');
-  return value as Record<string, unknown>;
-}
-
-/** @throws SyntaxError if it is none */
-export function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new SyntaxError('a text is missing');
-  return value;
 }

@@ -1,5 +1,5 @@
 import { BoundedMap } from '#src/async/bounded-map.ts';
-import type { PageEvent } from './cdp.ts';
+import type { PageEvent } from './page-events.ts';
 
 /** What a page has to reach. */
 export type Milestone = 'load' | 'domcontentloaded' | 'networkidle';
@@ -65,10 +65,20 @@ export class DocumentProgress {
     if (reached !== undefined && loaderId !== this.loaderId) this.#show({ loaderId, reached });
   }
 
-  /** The document that has reached the milestone; null: the present one has not. */
+  /**
+   * Whether the present document has ended before it was whole, as one whose own script goes to a
+   * download or to another program: it loads nothing more, and reaches nothing more.
+   */
+  get isStopped(): boolean {
+    const reached = this.#frames.get(this.#mainFrame)?.reached;
+    return reached?.has(NAMES.networkidle) === true && !reached.has(NAMES.domcontentloaded);
+  }
+
+  /** The document that has reached the milestone, or has stopped; null: the present one has not. */
   #ready(milestone: Milestone, before: string | null): string | null {
     const main = this.#frames.get(this.#mainFrame);
     if (main === undefined || main.loaderId === before) return null;
+    if (this.isStopped) return main.loaderId;
     const name = NAMES[milestone];
     const counted = milestone === 'networkidle' ? [...this.#frames.values()] : [main];
     return counted.every(({ reached }) => reached.has(name)) ? main.loaderId : null;
@@ -80,8 +90,8 @@ export class DocumentProgress {
   }
 
   /**
-   * Resolves with the document's loader once the page's document has reached the milestone; the
-   * caller bounds the wait by the signal.
+   * Resolves with the document's loader once the page's document has reached the milestone, or
+   * never will, as `isStopped` says; the caller bounds the wait by the signal.
    * @param before a document that does not count: the one before the page was opened
    * @throws the reason of the aborted signal
    */

@@ -3,12 +3,9 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { within } from '#src/async/timeout.ts';
-import { createJudge } from '#src/domain/egress/rules.ts';
-import { readHost } from '#src/domain/egress/hosts.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
-import type { EgressRules } from '#events/egress.ts';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import type { Span } from '#src/telemetry/tracer.ts';
@@ -17,11 +14,10 @@ import { loadSession, type ApiDependencies } from '../dependencies.ts';
 import { timeoutOf, type PageAsked } from '../schemas/pages/page-call.ts';
 import type { readRequest } from '../sessions/requested-session.ts';
 import type { WantedProfile } from '#src/commands/session-profile.ts';
-import { capturePage, messageBytesMax, type Captured } from './captures.ts';
-import { CdpRefusal, connectCdp, ConnectionLost } from './cdp.ts';
+import type { Captured } from './captures.ts';
 import { ServiceStopping, stoppingRejection } from './one-calls.ts';
-import { takePage } from './page.ts';
-import { navigationFailed, PageFailure, shown } from './page-failure.ts';
+import { PageFailure, rejectionOfBrowser, shown } from './page-failure.ts';
+import { visitPage } from './visit.ts';
 
 /** A call that was admitted, and its session, which is not created yet. */
 export type OneCall = {
@@ -162,18 +158,9 @@ async function visit(
   session: Extract<SessionState, { status: 'active' }>,
   signal: AbortSignal,
 ): Promise<Captured> {
-  const { url, viewport } = asked.body;
   const address = innerAddress(addresses.cdpUrl(session, caller.keyHash), gatewayUrl);
-  const bounds = { signal, messageBytesMax: messageBytesMax(asked.kind) };
-  using cdp = await connectCdp(address, bounds);
-  const page = await takePage(cdp, { viewport, url, signal });
-  try {
-    await page.open(url);
-  } catch (error) {
-    throw refusedByRules(error, url, session.egress) ?? error;
-  }
-  // Awaited here: the connection ends with this function.
-  return await capturePage(page, asked, signal);
+  const { egress, browser } = session;
+  return visitPage(address, { asked, egress, granted: browser.permissions, signal });
 }
 
 /** A client's address of the browser, at the gateway as this process reaches it. */
@@ -181,19 +168,6 @@ function innerAddress(cdpUrl: string, gatewayUrl: string): string {
   const { pathname } = new URL(cdpUrl);
   const ticket = pathname.slice(pathname.lastIndexOf('/devtools/'));
   return gatewayUrl.replace(/^http/, 'ws').replace(/\/+$/, '') + ticket;
-}
-
-/** Chromium says that no tunnel was made; the rules say why. Null: they allow the host's name. */
-function refusedByRules(error: unknown, url: string, rules?: EgressRules): PageFailure | null {
-  if (!(error instanceof PageFailure) || rules === undefined) return null;
-  const { protocol, hostname, port } = new URL(url);
-  const host = readHost(hostname);
-  if (host === null || !/^https?:$/.test(protocol)) return null;
-  const judge = createJudge(rules);
-  const number = Number(port || (protocol === 'https:' ? 443 : 80));
-  const verdict =
-    host.kind === 'address' ? judge.address(host.address, number) : judge.name(host.text, number);
-  return verdict === 'allowed' ? null : navigationFailed(url, `egress_${verdict}`);
 }
 
 /** The rejection for what ended a call. @throws what is a bug, or Unavailable */
@@ -209,22 +183,15 @@ async function rejectionOf(
     return reject('PAGE_TIMEOUT', context);
   }
   if (reason instanceof ServiceStopping) return stoppingRejection();
-  if (reason instanceof PageFailure && reason.rejection.code !== 'PAGE_CRASHED')
-    return reason.rejection;
-  const isBrowsers =
-    reason instanceof PageFailure ||
-    reason instanceof ConnectionLost ||
-    reason instanceof CdpRefusal ||
-    reason instanceof SyntaxError;
-  if (!isBrowsers) throw reason;
+  const rejection = rejectionOfBrowser(reason, url);
+  if (rejection === null) throw reason;
+  if (reason instanceof PageFailure && rejection.code !== 'PAGE_CRASHED') return rejection;
   const asking = loadSession(dependencies.context, caller.organizationId, session.id);
   const found = await within(WHY_WITHIN_MS, asking, () => null).catch(() => null);
   const state = found?.state;
   if (state !== undefined && (state.status === 'stopping' || isFinal(state.status)))
     return endOf(state, url);
-  if (reason instanceof PageFailure) return reason.rejection;
-  const message = 'The browser does not answer, or not as a browser does.';
-  return reject('BROWSER_UNREACHABLE', {}, { message });
+  return rejection;
 }
 
 /** Why a session has ended that this call has not stopped. */

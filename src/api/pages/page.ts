@@ -1,8 +1,20 @@
 import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
 import type { ContentAsked } from '../schemas/pages/page-call.ts';
-import { CdpRefusal, readObject, textOf, type CdpConnection } from './cdp.ts';
+import { CdpRefusal, type CdpConnection } from './cdp.ts';
+import { readObject, textOf } from './page-events.ts';
 import { DocumentProgress } from './document-progress.ts';
-import { badField, navigationFailed, pageCrashed } from './page-failure.ts';
+import { DocumentResponses } from './document-responses.ts';
+import {
+  ABORTED,
+  badField,
+  navigationFailed,
+  notOpened,
+  pageCrashed,
+  type PageFailure,
+} from './page-failure.ts';
+import { untilPdfsShown } from './pdf-viewer.ts';
+import { answerPrompt, refusePrompts } from './prompts.ts';
 
 /** What is to be known of a document beside its bytes. */
 export type DocumentFacts = { url: string; title: string; status: number | null };
@@ -30,6 +42,10 @@ export type Page = {
   open(url: string): Promise<void>;
   /** The document, once it has reached what was asked for. @throws as `send` */
   untilReady(asked: ContentAsked): Promise<ReadyDocument>;
+  /** Resolves once what the document has of PDFs is shown. @throws as `send` */
+  untilPdfsShown(): Promise<void>;
+  /** The bytes of the PDF at the address of the document; null: they were not kept. */
+  pdfOf(url: string): Buffer | null;
   /** Whether the page still has the document: asked of the page itself. */
   isStill(document: ReadyDocument): Promise<boolean>;
 };
@@ -38,13 +54,17 @@ const VIEWPORT_DEFAULT = { width: 1280, height: 800, scale: 1 };
 /** Between two looks for an element. */
 const LOOK_AGAIN_MS = 50;
 const WORLD = 'one-call';
-/** Of a download, and of a page that stopped or lost its renderer. */
-const ABORTED = 'net::ERR_ABORTED';
+/** Chromium says the name of a download about as soon as that it is one. */
+const NAMED_WITHIN_MS = 1_000;
 
 type PageOptions = {
   viewport: ContentAsked['viewport'];
   /** For the error of a page that crashes. */
   url: string;
+  /** What its pages are granted. */
+  granted: readonly string[];
+  /** Whether the bytes of a document that is a PDF are kept. */
+  keepsPdf: boolean;
   signal: AbortSignal;
 };
 
@@ -55,27 +75,33 @@ export async function takePage(cdp: CdpConnection, options: PageOptions): Promis
   const sessionId = textOf(attached['sessionId']);
   // The main frame of a page has the id of its target.
   const progress = new DocumentProgress(targetId);
+  const responses = new DocumentResponses(cdp, { mainFrame: targetId, keepsPdf: options.keepsPdf });
+  const saved = Promise.withResolvers<string>();
   const crashed = Promise.withResolvers<never>();
   crashed.promise.catch(() => undefined);
   const send: Page['send'] = (method, params) =>
     Promise.race([cdp.send(method, params, sessionId), crashed.promise]);
   cdp.onEvent((event) => {
+    answerPrompt(cdp, event);
+    if (event.method === 'Fetch.requestPaused') return void responses.take(event);
+    if (event.sessionId !== sessionId) return;
     progress.take(event);
     if (event.method === 'Inspector.targetCrashed') crashed.reject(pageCrashed(options.url));
-    // The page stands still until it is answered.
-    if (event.method === 'Page.javascriptDialogOpening')
-      send('Page.handleJavaScriptDialog', { accept: false }).catch(() => undefined);
+    if (event.method === 'Page.downloadWillBegin' && event.frameId === targetId)
+      saved.resolve(event.fileName);
   });
   const { scale, ...size } = options.viewport ?? VIEWPORT_DEFAULT;
   const metrics = { ...size, deviceScaleFactor: scale ?? 1, mobile: false };
   await Promise.all([
+    refusePrompts(cdp, options.granted),
     send('Page.enable'),
     send('Page.setLifecycleEventsEnabled', { enabled: true }),
     send('Emulation.setDeviceMetricsOverride', metrics),
     // They would take 15 pixels of the viewport, and be in the picture.
     send('Emulation.setScrollbarsHidden', { hidden: true }),
   ]);
-  return pageOf({ send, progress, mainFrame: targetId, crashed: crashed.promise }, options);
+  const parts = { cdp, send, progress, responses, saved: saved.promise };
+  return pageOf({ ...parts, mainFrame: targetId, crashed: crashed.promise }, options);
 }
 
 /** A session that was not used yet has a blank page; one with a profile may have more. */
@@ -88,27 +114,39 @@ async function blankPage(cdp: CdpConnection): Promise<string> {
 }
 
 type Parts = {
+  cdp: CdpConnection;
+  responses: DocumentResponses;
+  /** Resolves with the name of the file that the page saves in place of a document. */
+  saved: Promise<string>;
   send: Page['send'];
   progress: DocumentProgress;
   mainFrame: string;
   crashed: Promise<never>;
 };
 
-function pageOf(parts: Parts, { signal }: PageOptions): Page {
-  const { send, progress, mainFrame, crashed } = parts;
+function pageOf(parts: Parts, { signal, url: asked }: PageOptions): Page {
+  const { cdp, send, progress, responses, saved, mainFrame, crashed } = parts;
   /** The blank page's document, which the opened one replaces. */
   let before: string | null = null;
+  /** The page, or the address where it went in place of a document. */
+  async function stopped(): Promise<PageFailure> {
+    const fileName = await within(NAMED_WITHIN_MS, saved, () => null);
+    const answer = fileName === null ? null : responses.last;
+    return notOpened(answer?.url ?? asked, { reason: ABORTED, fileName, answer });
+  }
 
-  async function untilReady({ wait_until: milestone = 'load', ...asked }: ContentAsked) {
+  async function untilReady({ wait_until: milestone = 'load', ...wanted }: ContentAsked) {
     for (;;) {
       const reached = progress.until(milestone, { before, signal });
       const loaderId = await Promise.race([reached, crashed]);
+      // It is never drawn.
+      if (progress.isStopped) throw await stopped();
       try {
         const document = await documentOf(parts, loaderId);
-        if (asked.wait_for !== undefined)
-          await untilThere(document, 'wait_for', asked.wait_for, signal);
-        if (asked.delay_ms !== undefined)
-          await Promise.race([sleep(asked.delay_ms, signal), crashed]);
+        if (wanted.wait_for !== undefined)
+          await untilThere(document, 'wait_for', wanted.wait_for, signal);
+        if (wanted.delay_ms !== undefined)
+          await Promise.race([sleep(wanted.delay_ms, signal), crashed]);
         signal.throwIfAborted();
         return document;
       } catch (error) {
@@ -124,13 +162,18 @@ function pageOf(parts: Parts, { signal }: PageOptions): Page {
     untilReady,
     async open(url) {
       before = textOf((await frameOf(send))['loaderId']);
-      const { errorText } = await send('Page.navigate', { url, frameId: mainFrame });
+      const navigated = await send('Page.navigate', { url, frameId: mainFrame });
+      const { errorText, isDownload } = navigated;
       if (errorText === undefined) return;
       // So ends a navigation whose renderer died, too: the crash is said next, and a page without
       // a renderer does not answer.
       if (errorText === ABORTED) await frameOf(send);
-      throw navigationFailed(url, textOf(errorText));
+      const isSaved = errorText === ABORTED && isDownload === true;
+      const fileName = isSaved ? await within(NAMED_WITHIN_MS, saved, () => '') : null;
+      throw notOpened(url, { reason: textOf(errorText), fileName, answer: responses.last });
     },
+    untilPdfsShown: () => untilPdfsShown(cdp, send, signal),
+    pdfOf: (url) => responses.pdfOf(url),
     async isStill({ loaderId, evaluate }) {
       try {
         // Its world is gone as soon as the document is.

@@ -115,7 +115,7 @@ describe('a call is refused, and its session ends,', () => {
   test.each([
     ['does not answer', 'http://nowhere.invalid/', 'net::ERR_NAME_NOT_RESOLVED'],
     ['goes to one that does not', '/elsewhere', 'address_unreachable'],
-    ['is a download', '/save', 'net::ERR_ABORTED'],
+    ['is a download', '/save', 'download'],
   ])('where the address %s', async (_, path, reason) => {
     const failed = await refusal(client.content({ url: new URL(path, url).href }));
     expect(failed).toMatchObject({ code: 422, error: 'NAVIGATION_FAILED', context: { reason } });

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { CdpRefusal, connectCdp, ConnectionLost, type PageEvent } from '#src/api/pages/cdp.ts';
+import { CdpRefusal, connectCdp, ConnectionLost } from '#src/api/pages/cdp.ts';
+import type { PageEvent } from '#src/api/pages/page-events.ts';
 
 /** The connection of one-call requests to a browser that says anything. */
 
@@ -12,7 +13,7 @@ afterEach(() => {
 });
 
 /** A browser that answers each command with what `answer` makes of its id. */
-async function connect(answer: (id: number, socket: WebSocket) => void, messageBytesMax = 10_000) {
+async function connect(answer: (id: number, socket: WebSocket) => void, messageBytesMax = 400_000) {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
   server.on('connection', (socket) =>
@@ -51,18 +52,44 @@ it('passes on the events that are used, and reads no others', async () => {
     socket.send(
       `{"method":"Page.javascriptDialogOpening","params":{"message":"${'x'.repeat(5_000)}`,
     );
-    socket.send('{"method":"Inspector.targetCrashed","params":{}}');
+    socket.send('{"method":"Inspector.targetCrashed","params":{},"sessionId":"S.1"}');
+    const long = 'x'.repeat(5_000);
+    const target = { targetId: 'T', type: 'page', title: '', url: `data:,${long}` };
+    const attached = { sessionId: 'S.2', targetInfo: target, waitingForDebugger: true };
+    socket.send(JSON.stringify({ method: 'Target.attachedToTarget', params: attached }));
+    const request = { url: `http://a/${long}`, postData: '"responseStatusCode":' };
+    const paused = { requestId: 'interception-job-1.0', request, frameId: 'F' };
+    socket.send(JSON.stringify({ method: 'Fetch.requestPaused', params: paused }));
+    const responseHeaders = [{ name: 'Content-Type', value: 'text/plain' }];
+    const answered = { ...paused, responseStatusCode: 204, responseHeaders };
+    socket.send(JSON.stringify({ method: 'Fetch.requestPaused', params: answered }));
+    const tooLong = { ...answered, request: { url: 'x'.repeat(200_000) } };
+    socket.send(JSON.stringify({ method: 'Fetch.requestPaused', params: tooLong }));
+    socket.send(JSON.stringify({ method: 'Fetch.authRequired', params: paused }));
+    const saved = { frameId: 'F', guid: 'G', url: 'http://a/', suggestedFilename: 'a.zip' };
+    socket.send(JSON.stringify({ method: 'Page.downloadWillBegin', params: saved }));
     const params = { frameId: 'F', loaderId: 'L', name: 'load', timestamp: 1 };
     socket.send(JSON.stringify({ method: 'Page.lifecycleEvent', params }));
     socket.send(JSON.stringify({ method: 'Page.frameDetached', params: { frameId: 'F' } }));
     socket.send(JSON.stringify({ id, result: {} }));
   });
   await cdp.send('A.b');
+  const sessionId = null;
+  const requestId = 'interception-job-1.0';
+  const url = `http://a/${'x'.repeat(5_000)}`;
+  const headers = new Map([['content-type', 'text/plain']]);
+  const response = { frameId: 'F', url, status: 204, headers };
   expect(events).toEqual([
-    { method: 'Page.javascriptDialogOpening' },
-    { method: 'Inspector.targetCrashed' },
-    { method: 'Page.lifecycleEvent', frameId: 'F', loaderId: 'L', name: 'load' },
-    { method: 'Page.frameDetached', frameId: 'F' },
+    { method: 'Page.javascriptDialogOpening', sessionId },
+    { method: 'Inspector.targetCrashed', sessionId: 'S.1' },
+    { method: 'Target.attachedToTarget', sessionId, attachedSessionId: 'S.2' },
+    { method: 'Fetch.requestPaused', sessionId, requestId, response: null },
+    { method: 'Fetch.requestPaused', sessionId, requestId, response },
+    { method: 'Fetch.requestPaused', sessionId, requestId, response: null },
+    { method: 'Fetch.authRequired', sessionId, requestId },
+    { method: 'Page.downloadWillBegin', sessionId, frameId: 'F', fileName: 'a.zip' },
+    { method: 'Page.lifecycleEvent', sessionId, frameId: 'F', loaderId: 'L', name: 'load' },
+    { method: 'Page.frameDetached', sessionId, frameId: 'F' },
   ]);
 });
 
@@ -88,9 +115,15 @@ describe('the connection ends', () => {
 
   it('at a message that is longer than it takes, and says so', async () => {
     const { cdp } = await connect((id, socket) =>
-      socket.send(JSON.stringify({ id, result: { data: 'x'.repeat(10_000) } })),
+      socket.send(JSON.stringify({ id, result: { data: 'x'.repeat(400_000) } })),
     );
     expect(await failureOf(cdp.send('A.b'))).toMatchObject({ isTooLong: true });
+  });
+
+  it('where the browser leaves thousands of commands without an answer', async () => {
+    const { cdp } = await connect(() => undefined);
+    const sent = Array.from({ length: 4_097 }, () => failureOf(cdp.send('A.b')));
+    for (const failure of await Promise.all(sent)) expect(failure).toBeInstanceOf(ConnectionLost);
   });
 
   it('with the reason of its signal', async () => {

@@ -1,0 +1,59 @@
+import type { CdpConnection } from './cdp.ts';
+import { textOf, type PageEvent, type PausedResponse } from './page-events.ts';
+
+export const PDF = 'application/pdf';
+
+type Paused = Extract<PageEvent, { method: 'Fetch.requestPaused' }>;
+
+/** Lets each request go on, and knows how the page's own document was answered. */
+export class DocumentResponses {
+  readonly #cdp: CdpConnection;
+  readonly #mainFrame: string;
+  readonly #keepsPdf: boolean;
+  #last: PausedResponse | null = null;
+  #pdf: { url: string; bytes: Buffer } | null = null;
+
+  /** @param keepsPdf the bytes of a document that is a PDF are wanted: its page does not have them */
+  constructor(
+    cdp: CdpConnection,
+    { mainFrame, keepsPdf }: { mainFrame: string; keepsPdf: boolean },
+  ) {
+    this.#cdp = cdp;
+    this.#mainFrame = mainFrame;
+    this.#keepsPdf = keepsPdf;
+  }
+
+  /** Never rejects: where the connection has ended, all that wait for it know. */
+  async take({ requestId, response }: Paused): Promise<void> {
+    try {
+      if (response?.frameId === this.#mainFrame) await this.#note(requestId, response);
+    } catch {
+      // The document is shown without them.
+    }
+    await this.#cdp.send('Fetch.continueRequest', { requestId }).catch(() => undefined);
+  }
+
+  async #note(requestId: string, response: PausedResponse): Promise<void> {
+    this.#last = response;
+    if (!this.#keepsPdf || typeOf(response) !== PDF) return;
+    const { body, base64Encoded } = await this.#cdp.send('Fetch.getResponseBody', { requestId });
+    const bytes = Buffer.from(textOf(body), base64Encoded === true ? 'base64' : 'utf8');
+    this.#pdf = { url: response.url, bytes };
+  }
+
+  /** The last answer to the page's navigation; null: none was made by HTTP, or it is not known. */
+  get last(): PausedResponse | null {
+    return this.#last;
+  }
+
+  /** The bytes of the document at that address; null: it is none that was kept. */
+  pdfOf(url: string): Buffer | null {
+    return this.#pdf?.url === url.replace(/#.*$/s, '') ? this.#pdf.bytes : null;
+  }
+}
+
+/** The type of an answer, as `text/html`; empty: it names none. */
+export function typeOf({ headers }: PausedResponse): string {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';');
+  return type.trim().toLowerCase();
+}

@@ -1,0 +1,85 @@
+import { sleep } from '#src/async/sleep.ts';
+import { CdpRefusal, type CdpConnection } from './cdp.ts';
+import { PDF } from './document-responses.ts';
+import { readObject, textOf } from './page-events.ts';
+
+/** Chromium's own extension, which shows a PDF in a frame of its own below the document's. */
+const VIEWER = 'chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/';
+const LOOK_AGAIN_MS = 50;
+/** PDFs in frames of one page that are waited for, and how long: a frame may never show its own. */
+const FRAMES_MAX = 16;
+const FRAMES_MS = 5_000;
+/** Also where there is nothing to show: a PDF that cannot be read, or that asks for its password. */
+const HAS_ENDED = `(() => {
+  const viewer = document.querySelector('pdf-viewer');
+  if (!viewer?.shadowRoot || viewer.loadState_ === undefined) return false;
+  return viewer.loadState_ !== 'loading' || !!viewer.shadowRoot.querySelector('viewer-password-dialog');
+})()`;
+
+/**
+ * Waits until the page's PDFs are shown: its document, or frames of it. A document is loaded long
+ * before, when there is nothing to see yet.
+ * @param send commands to the page
+ */
+export async function untilPdfsShown(
+  cdp: CdpConnection,
+  send: CdpConnection['send'],
+  signal: AbortSignal,
+): Promise<void> {
+  const sessions = new Map<string, string>();
+  const shown = new Set<string>();
+  const until = performance.now() + FRAMES_MS;
+  for (;;) {
+    const { frameTree } = await send('Page.getFrameTree');
+    const tree = readObject(frameTree);
+    const waits = performance.now() < until ? tree : { frame: tree['frame'] };
+    const missing = pdfFrames(waits).filter((frame) => !shown.has(frame));
+    if (missing.length === 0) return;
+    for (const { targetId, frameId } of await viewersOf(cdp, missing)) {
+      try {
+        if (await hasEnded(cdp, targetId, sessions)) shown.add(frameId);
+      } catch (error) {
+        // The frame has gone, or shows another document.
+        if (!(error instanceof CdpRefusal)) throw error;
+        sessions.delete(targetId);
+      }
+    }
+    await sleep(LOOK_AGAIN_MS, signal);
+    signal.throwIfAborted();
+  }
+}
+
+function pdfFrames({ frame, childFrames }: Record<string, unknown>): string[] {
+  const { id, mimeType } = readObject(frame);
+  const own = mimeType === PDF ? [textOf(id)] : [];
+  const children = Array.isArray(childFrames) ? childFrames.map(readObject) : [];
+  return [...own, ...children.flatMap(pdfFrames)].slice(0, FRAMES_MAX);
+}
+
+async function viewersOf(cdp: CdpConnection, frames: readonly string[]) {
+  const { targetInfos } = await cdp.send('Target.getTargets', { filter: [{}] });
+  const targets = Array.isArray(targetInfos) ? targetInfos.map(readObject) : [];
+  return targets.flatMap(({ url, targetId, parentFrameId }) =>
+    typeof parentFrameId === 'string' &&
+    frames.includes(parentFrameId) &&
+    textOf(url).startsWith(VIEWER)
+      ? [{ targetId: textOf(targetId), frameId: parentFrameId }]
+      : [],
+  );
+}
+
+async function hasEnded(
+  cdp: CdpConnection,
+  targetId: string,
+  sessions: Map<string, string>,
+): Promise<boolean> {
+  let sessionId = sessions.get(targetId);
+  if (sessionId === undefined) {
+    const attached = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
+    sessionId = textOf(attached['sessionId']);
+    sessions.set(targetId, sessionId);
+  }
+  const asked = { expression: HAS_ENDED, returnByValue: true };
+  const { result } = await cdp.send('Runtime.evaluate', asked, sessionId);
+  return readObject(result)['value'] === true;
+}
