@@ -12,6 +12,7 @@ import {
 } from '#test/support/browsers/browsers.fixture.ts';
 import { decodeJpeg } from '#test/support/clients/jpeg.ts';
 import { startPageSite, type PageSite } from '#test/support/clients/page-site.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** What one call makes of pages that ask a person, and of addresses that are no pages. */
 
@@ -144,10 +145,15 @@ async function visit(kind: PageAsked['kind'], path: string, more: object = {}, a
 /** Closes all pages for a blank one: a browser has one call alone. */
 async function clear({ cdp: address }: RunningBrowser): Promise<void> {
   using cdp = await openCdp(address);
-  const { targetInfos } = await cdp.send('Target.getTargets');
-  await cdp.send('Target.createTarget', { url: 'about:blank' });
-  for (const { targetId, type } of targetInfos as { targetId: string; type: string }[])
-    if (type === 'page') await cdp.send('Target.closeTarget', { targetId });
+  async function pages(): Promise<string[]> {
+    const { targetInfos } = await cdp.send('Target.getTargets');
+    const targets = targetInfos as { targetId: string; type: string }[];
+    return targets.filter(({ type }) => type === 'page').map(({ targetId }) => targetId);
+  }
+  const used = await pages();
+  const { targetId: blank } = await cdp.send('Target.createTarget', { url: 'about:blank' });
+  for (const targetId of used) await cdp.send('Target.closeTarget', { targetId });
+  await eventually(async () => (await pages()).every((one) => one === blank), 'they are closed');
 }
 
 async function failureOf(kind: PageAsked['kind'], path: string, more: object = {}) {
