@@ -29,7 +29,8 @@ export type PageFile = {
 
 /**
  * A page in one call, each with a session whose whole life it is. They throw ServiceError with
- * NAVIGATION_FAILED, PAGE_REFUSED, PAGE_TIMEOUT, PAGE_CRASHED or RESULT_TOO_LARGE, whose `context` has the
+ * NAVIGATION_FAILED, PAGE_REFUSED, PAGE_TIMEOUT, PAGE_CRASHED or RESULT_TOO_LARGE, whose
+ * `context` has the
  * session, and NoAnswer. They are not repeated: a page may do something each time it is opened.
  */
 export type Pages = {

@@ -13,7 +13,7 @@ export class DocumentResponses {
   #last: PausedResponse | null = null;
   #pdf: { url: string; bytes: Buffer } | null = null;
 
-  /** @param keepsPdf the bytes of a document that is a PDF are wanted: its page does not have them */
+  /** @param keepsPdf whether the bytes of a PDF are kept: the page that shows it has none */
   constructor(
     cdp: CdpConnection,
     { mainFrame, keepsPdf }: { mainFrame: string; keepsPdf: boolean },

@@ -1,6 +1,6 @@
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
 
-/** The parts of a browser's events that a call needs. Those of the browser itself have no session. */
+/** The parts of a browser's events that a call needs; those of the browser have no session. */
 export type PageEvent = { sessionId: string | null } & (
   | { method: 'Page.lifecycleEvent'; frameId: string; loaderId: string; name: string }
   | { method: 'Page.frameDetached'; frameId: string }

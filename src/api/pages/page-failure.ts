@@ -102,7 +102,7 @@ export function isPdf(url: string, kind: 'content' | 'pdf'): PageFailure {
   const message =
     `The address is a document of type ${PDF}, ` +
     (isRead
-      ? 'which has no HTML. POST /api/pdf answers it as it is, POST /api/screenshot a picture of it.'
+      ? 'which has no HTML: POST /api/pdf answers it, POST /api/screenshot a picture of it.'
       : 'which the page has not from there: get it from the address itself.');
   const context = { url: shown(url), reason: isRead ? 'not_html' : 'not_kept', content_type: PDF };
   return new PageFailure(reject('NAVIGATION_FAILED', context, { message }));

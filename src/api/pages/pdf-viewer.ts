@@ -9,16 +9,17 @@ const LOOK_AGAIN_MS = 50;
 /** PDFs in frames of one page that are waited for, and how long: a frame may never show its own. */
 const FRAMES_MAX = 16;
 const FRAMES_MS = 5_000;
-/** Also where there is nothing to show: a PDF that cannot be read, or that asks for its password. */
+/** Also of a PDF that cannot be read, or that asks for its password. */
 const HAS_ENDED = `(() => {
   const viewer = document.querySelector('pdf-viewer');
   if (!viewer?.shadowRoot || viewer.loadState_ === undefined) return false;
-  return viewer.loadState_ !== 'loading' || !!viewer.shadowRoot.querySelector('viewer-password-dialog');
+  if (viewer.loadState_ !== 'loading') return true;
+  return viewer.shadowRoot.querySelector('viewer-password-dialog') !== null;
 })()`;
 
 /**
  * Waits until the page's PDFs are shown: its document, or frames of it. A document is loaded long
- * before, when there is nothing to see yet.
+ * before, when nothing can be seen yet.
  * @param send commands to the page
  */
 export async function untilPdfsShown(

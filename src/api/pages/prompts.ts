@@ -2,8 +2,8 @@ import { CdpRefusal, type CdpConnection } from './cdp.ts';
 import type { PageEvent } from './page-events.ts';
 
 /**
- * What a browser asks a person: a call has none, and a page may wait for the answer for ever. All of
- * it is refused, in the page, its frames, workers and windows.
+ * What a browser asks a person: a call has none, and a page may wait for the answer for ever. It is
+ * refused, in the page, its frames, workers and windows.
  */
 
 /** Each request is held until it is let go on: only then is a password asked of this connection. */

@@ -5,7 +5,7 @@ import { pageCrashed, rejectionOfBrowser } from '#src/api/pages/page-failure.ts'
 
 const url = 'https://example.com/';
 
-test('what the browser refuses is told in its own words, and is no dead browser', () => {
+test('what the browser refuses has its own words, and is no dead browser', () => {
   const words = 'Page is already being printed';
   expect(rejectionOfBrowser(new CdpRefusal(words), url)).toMatchObject({
     code: 'PAGE_REFUSED',

@@ -109,7 +109,7 @@ beforeAll(async () => {
     ),
     '/broken.pdf': typed('application/pdf', 'no PDF'),
     '/embeds':
-      '<body style="margin:0"><iframe src="/red.pdf#toolbar=0" style="width:600px;height:400px;border:0">',
+      '<style>*{margin:0;border:0}</style><iframe src="/red.pdf" width="600" height="400">',
     '/data.json': typed('application/json', '{"a":"json"}'),
     '/data.xml': typed('text/xml', '<list><one>xml</one></list>'),
     '/note.txt': typed('text/plain', 'a note'),
