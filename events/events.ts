@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { archiveEvents, ArchiveState, type ArchiveEvent } from './archive/archive.ts';
 import type { Recorded } from './envelope.ts';
 import { ledgerEvents, LedgerState, type LedgerEvent } from './ledger.ts';
 import { organizationEvents, OrganizationState, type OrganizationEvent } from './organization.ts';
@@ -16,6 +17,7 @@ export type Aggregates = {
   profile: { event: ProfileEvent; state: ProfileState };
   server: { event: ServerEvent; state: ServerState };
   workload: { event: WorkloadEvent; state: WorkloadState };
+  archive: { event: ArchiveEvent; state: ArchiveState };
 };
 
 type AggregateSchemas = { events: Record<string, TSchema>; state: TSchema; stateVersion: number };
@@ -31,6 +33,7 @@ export const aggregates: Record<AggregateKind, AggregateSchemas> = {
   profile: { events: profileEvents, state: ProfileState, stateVersion: 1 },
   server: { events: serverEvents, state: ServerState, stateVersion: 1 },
   workload: { events: workloadEvents, state: WorkloadState, stateVersion: 1 },
+  archive: { events: archiveEvents, state: ArchiveState, stateVersion: 1 },
 };
 
 export type RefOf<Kind extends AggregateKind> = Extract<AggregateRef, { kind: Kind }>;

@@ -7,9 +7,7 @@ export type Meaning = {
 };
 
 const carriedForward: Meaning = {
-  when:
-    'Nothing has changed. The event carries the state again, because the events up to ' +
-    '`archivedUpTo` are in the archive and may be purged. Organizations do not receive it.',
+  when: 'The state again: events up to `archivedUpTo` may be purged. Not for organizations.',
   by: 'archivist',
 };
 
@@ -350,4 +348,9 @@ export const meanings: Record<string, Meaning> = {
     by: 'provisioner, timekeeper (lost server)',
   },
   'workload.carried-forward': carriedForward,
+  'archive.sealed': {
+    when: 'The archive ends with another segment; its readers take nothing else for its end.',
+    by: 'archivist (before it purges)',
+  },
+  'archive.carried-forward': carriedForward,
 };

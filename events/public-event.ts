@@ -1,7 +1,7 @@
 import { toCloudEvent, type CloudEvent } from './cloud-event.ts';
 import { headersOf, type Message } from './codec.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
-import { liveSubjectOf, publicSubjectOf, type AggregateKind } from './subjects.ts';
+import { isFleetKind, liveSubjectOf, publicSubjectOf, type AggregateKind } from './subjects.ts';
 
 /**
  * Parts of data and state that are internal to the service, by their path (`*`: each element of a
@@ -25,6 +25,7 @@ const inside = {
   profile: [],
   server: [],
   workload: [],
+  archive: [],
 } as const satisfies Record<AggregateKind, readonly string[]>;
 
 type LastOf<Path> = Path extends `${string}.${infer Rest}` ? LastOf<Rest> : Path;
@@ -35,8 +36,8 @@ export type Internal = `${AggregateKind}.carried-forward`;
 
 /** Whether organizations get events of the type: none of the fleet, and none that is internal. */
 export function isPublic(type: string): boolean {
-  const [kind, event] = type.split('.');
-  return kind !== 'server' && kind !== 'workload' && event !== 'carried-forward';
+  const [kind = '', event] = type.split('.');
+  return !isFleetKind(kind) && event !== 'carried-forward';
 }
 
 /** A type of data or state without its internal parts. */

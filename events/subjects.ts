@@ -57,8 +57,16 @@ export type AggregateRef =
   | { kind: 'organization'; organizationId: string }
   | { kind: 'profile'; organizationId: string; id: string }
   | { kind: 'server'; id: string }
-  | { kind: 'workload'; id: string };
+  | { kind: 'workload'; id: string }
+  | { kind: 'archive'; id: string };
 export type AggregateKind = AggregateRef['kind'];
+
+const FLEET_KINDS: readonly string[] = ['server', 'workload', 'archive'];
+
+/** Whether aggregates of the kind belong to the service, and to no organization. */
+export function isFleetKind(kind: string): boolean {
+  return FLEET_KINDS.includes(kind);
+}
 
 export const timerKinds = [
   'queue-after',
@@ -115,6 +123,7 @@ function prefixOf(aggregate: AggregateRef): string {
       return `evt.${token(aggregate.organizationId)}.${aggregate.kind}`;
     case 'server':
     case 'workload':
+    case 'archive':
       return `fleet.${aggregate.kind}.${token(aggregate.id)}`;
   }
 }
@@ -157,7 +166,7 @@ const ID = '([A-Za-z0-9_-]{1,64})';
 /** `evt.<org>.session.<id>.<event>`, `evt.<org>.ledger.<event>`, `fleet.server.<id>.<event>` … */
 const SUBJECT = new RegExp(
   `^(?:evt\\.${ID}\\.(?:(session|profile)\\.${ID}|(ledger|organization))|` +
-    `fleet\\.(server|workload)\\.${ID})\\.${ID}$`,
+    `fleet\\.(server|workload|archive)\\.${ID})\\.${ID}$`,
 );
 
 /** Parses a subject of the EVENTS stream; null if it is not one. */
@@ -175,7 +184,7 @@ export function parseSubject(subject: string): { aggregate: AggregateRef; type: 
       aggregate: { kind: own as 'ledger' | 'organization', organizationId },
       type: `${own}.${event}`,
     };
-  const kind = fleet as 'server' | 'workload';
+  const kind = fleet as 'server' | 'workload' | 'archive';
   return { aggregate: { kind, id: fleetId }, type: `${kind}.${event}` };
 }
 
@@ -296,8 +305,7 @@ export function filtersFor(organizationId: string | null, type: string | null): 
   if (type === null) return organizationId === null ? filters.all : [`evt.${organization}.>`];
   const [kind = '', event = '', ...more] = type.split('.');
   if (more.length > 0) throw new RangeError(`${type} is not an event type`);
-  if (kind === 'server' || kind === 'workload')
-    return organizationId === null ? [`fleet.${kind}.*.${token(event)}`] : [];
+  if (isFleetKind(kind)) return organizationId === null ? [`fleet.${kind}.*.${token(event)}`] : [];
   const aggregate = kind === 'session' || kind === 'profile' ? `${kind}.*` : token(kind);
   return [`evt.${organization}.${aggregate}.${token(event)}`];
 }

@@ -92,6 +92,8 @@ export const writersOf: Readonly<Record<string, readonly Writer[]>> = {
   'workload.terminating': ['provisioner'],
   'workload.terminated': ['provisioner', 'timekeeper'],
   'workload.carried-forward': ['archivist'],
+  'archive.sealed': ['archivist'],
+  'archive.carried-forward': ['archivist'],
 };
 
 /** Who stores objects, by their kind (src/objects/README.md). */

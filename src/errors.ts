@@ -174,12 +174,12 @@ export function problemBody({ code, message, context }: Rejection) {
 }
 
 /**
- * A dependency of this service does not answer: the event store, the read model, the object store,
- * or the JWT keys.
+ * A dependency of this service does not answer: the event store, its archive, the read model, the
+ * object store, or the JWT keys.
  */
 export class Unavailable extends Error {
-  override readonly name = 'Unavailable';
-  readonly part: 'event-log' | 'read-model' | 'object-store' | 'key-set';
+  override readonly name: string = 'Unavailable';
+  readonly part: 'event-log' | 'archive' | 'read-model' | 'object-store' | 'key-set';
   constructor(part: Unavailable['part'], cause?: unknown) {
     super(`the ${part} does not answer`, { cause });
     this.part = part;
@@ -197,7 +197,22 @@ export class WrittenByNewer extends Unavailable {
   }
 }
 
+/**
+ * A file of the archive is missing, or is not what was sealed. Nothing of it is answered until an
+ * operator has put it back.
+ */
+export class ArchiveDamaged extends Unavailable {
+  /** The name of the file. */
+  readonly file: string;
+  constructor(file: string, message: string, cause?: unknown) {
+    super('archive', cause);
+    this.message = message;
+    this.file = file;
+  }
+}
+
 /** Whether a part does not answer: the same call may succeed later, and others fail now, too. */
 export function isOutage(error: unknown): error is Unavailable {
-  return error instanceof Unavailable && !(error instanceof WrittenByNewer);
+  if (error instanceof WrittenByNewer || error instanceof ArchiveDamaged) return false;
+  return error instanceof Unavailable;
 }

@@ -151,6 +151,16 @@ export const addressed: readonly Addressed[] = [
     form: 'binary',
     parameters: { workloadId: { description: 'the browser’s id' }, ...event },
   },
+  {
+    name: 'archiveSubjects',
+    server: 'nats',
+    address: 'live.fleet.archive.{archiveId}.{event}',
+    summary: 'What happens to the archive of old events, live. For operators.',
+    description: 'Delivered at most once; missed events are in the stream.',
+    kinds: ['archive'],
+    form: 'binary',
+    parameters: { archiveId: { description: 'always `events`' }, ...event },
+  },
 ];
 
 /** The name of the service's send operation for a channel, such as `sendOrganizationStream`. */

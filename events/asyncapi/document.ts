@@ -11,7 +11,7 @@ import {
   toPublicEvent,
   toPublicMessage,
 } from '../public-event.ts';
-import type { AggregateKind } from '../subjects.ts';
+import { isFleetKind, type AggregateKind } from '../subjects.ts';
 import { dataVersion } from '../upcast.ts';
 
 /** A JSON schema, with the parts that the document and its readers use. */
@@ -66,6 +66,7 @@ const about: Record<AggregateKind, string> = {
   profile: 'A browser’s profile that is kept between sessions, with its saved versions.',
   server: 'A machine that runs browsers. For operators: organizations do not receive its events.',
   workload: 'One browser, used once. For operators: organizations do not receive its events.',
+  archive: 'The archive of old events, as far as it is sealed. For operators alone.',
 };
 const kinds = Object.keys(about) as AggregateKind[];
 
@@ -131,7 +132,7 @@ function typesOf(kind: AggregateKind): string[] {
 }
 
 function isDelivered(kind: AggregateKind, type: string): boolean {
-  return kind === 'server' || kind === 'workload' || isPublic(type);
+  return isFleetKind(kind) || isPublic(type);
 }
 
 function stateSchemas(): Record<string, DocumentSchema> {

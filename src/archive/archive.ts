@@ -2,20 +2,35 @@ import { filtersFor, matchesAnyFilter } from '#events/subjects.ts';
 import type { RawRecord, RawRecords, RecordRange } from '#src/event-store/raw-records.ts';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
 import { ByteCache } from './byte-cache.ts';
-import { readFrameTable, tablesOf, type EntryTable } from './lookup-files.ts';
-import { LookupSearch, type Place } from './lookup-search.ts';
+import type { ReadHead } from './head.ts';
+import { openEntries, tablesOf } from './lookups/lookup-files.ts';
+import type { Range } from './lookups/lookup-names.ts';
+import { LookupSearch, type Place } from './lookups/lookup-search.ts';
 import { beginningWith, decompressLines, recordsIn, type Wanted } from './frames.ts';
-import { readManifests } from './read-manifests.ts';
+import {
+  readFrameSums,
+  readIndex,
+  sumOf,
+  type ProvenEntries,
+  type SegmentIndex,
+} from './read-index.ts';
+import { readManifests, type TrustedManifest } from './read-manifests.ts';
 import { ahead } from './pipeline.ts';
 import { CorruptSegment, dataName, type SegmentManifest } from './manifest.ts';
-import { aggregateOf, lastWhere, nanosOf, type Frame, type FrameTable } from './segment-index.ts';
+import { aggregateOf, lastWhere, nanosOf, SUM_BYTES, type FrameTable } from './segment-index.ts';
 
-/** Reads sealed segments. What it holds in memory is a manifest for each segment, and a cache. */
+/**
+ * Reads sealed segments, and nothing that is not what was sealed: the manifests are verified when
+ * they are taken in, and what is read is compared with hashes that they prove. What it holds in
+ * memory is a manifest for each segment, and a cache.
+ */
 export type Archive = {
   /** Takes in segments that were sealed since. */
   refresh(): Promise<void>;
   /** The manifests, in order. */
   segments(): readonly SegmentManifest[];
+  /** The same, with what was found out about them. */
+  trusted(): readonly TrustedManifest[];
   /** The last archived sequence, 0 for an empty archive. */
   endSequence(): number;
   /** The time of the last archived record. */
@@ -42,6 +57,15 @@ export type AggregateRange = { after?: number; upTo?: number };
 export type ArchiveOptions = {
   /** Id of the event store that the archive must be of. */
   log?: string;
+  /**
+   * What the event store says of the archive's end. Without it, or where it says nothing, what
+   * follows the first segment in one signed chain is taken for the archive.
+   */
+  readHead?: ReadHead;
+  /** Fingerprint of the sealing process's key; without it, nothing beyond the head is read. */
+  signer?: string;
+  /** Called for each read that was refused. */
+  onFault?: (fault: CorruptSegment) => void;
   /** Bound of decompressed frames, tables of frames and blocks of lookup files. */
   cacheBytesMax?: number;
 };
@@ -52,57 +76,63 @@ const FRAMES_AHEAD = 4;
 /** Each merge removes the lookup files that it replaces; several may end during one search. */
 const SEARCHES_MAX = 5;
 
-/** @throws CorruptSegment for a manifest that is missing or malformed */
+/** @throws CorruptSegment for a manifest that is missing, or is not what was sealed */
 export async function openArchive(
   files: ArchiveFiles,
-  { log, cacheBytesMax = CACHE_BYTES_MAX }: ArchiveOptions = {},
+  options: ArchiveOptions = {},
 ): Promise<Archive> {
-  const archive = new ArchiveReader(files, log ?? null, new ByteCache(cacheBytesMax));
-  await archive.refresh();
+  const archive = new ArchiveReader(files, options);
+  const told = (error: unknown): never => {
+    if (error instanceof CorruptSegment) options.onFault?.(error);
+    throw error;
+  };
+  async function* telling<Value>(values: AsyncIterable<Value>) {
+    try {
+      yield* values;
+    } catch (error) {
+      told(error);
+    }
+  }
+  const refresh = () => archive.refresh().catch(told);
+  await refresh();
   return {
-    refresh: () => archive.refresh(),
+    refresh,
     segments: () => archive.manifests,
+    trusted: () => archive.trusted,
     endSequence: () => archive.manifests.at(-1)?.last_sequence ?? 0,
     endTime: () => archive.manifests.at(-1)?.last_stored_at ?? null,
-    records: { read: (range) => archive.read(range) },
-    readAggregate: (aggregate, range) => archive.readAggregate(aggregate, range),
-    lastUpTo: (aggregate, sequence) => archive.lastUpTo(aggregate, sequence),
-    sequenceBefore: (time) => archive.sequenceBefore(time),
+    records: { read: (range) => telling(archive.read(range)) },
+    readAggregate: (aggregate, range) => telling(archive.readAggregate(aggregate, range)),
+    lastUpTo: (aggregate, sequence) => archive.lastUpTo(aggregate, sequence).catch(told),
+    sequenceBefore: (time) => archive.sequenceBefore(time).catch(told),
   };
 }
 
 class ArchiveReader {
   manifests: readonly SegmentManifest[] = [];
+  trusted: readonly TrustedManifest[] = [];
   readonly #files: ArchiveFiles;
-  readonly #log: string | null;
+  readonly #options: ArchiveOptions;
   readonly #cache: ByteCache;
   readonly #search: LookupSearch;
-  #tables: EntryTable[] = [];
+  #tables: Range[] = [];
 
-  constructor(files: ArchiveFiles, log: string | null, cache: ByteCache) {
+  constructor(files: ArchiveFiles, options: ArchiveOptions) {
     this.#files = files;
-    this.#log = log;
-    this.#cache = cache;
-    this.#search = new LookupSearch(files, cache);
+    this.#options = options;
+    this.#cache = new ByteCache(options.cacheBytesMax ?? CACHE_BYTES_MAX);
+    this.#search = new LookupSearch(files, this.#cache);
   }
 
   async refresh(): Promise<void> {
-    for (let tries = 1; ; tries += 1)
-      try {
-        const names = await this.#files.list();
-        const manifests = await readManifests(this.#files, {
-          names,
-          known: this.manifests,
-          log: this.#log,
-        });
-        const tables = await tablesOf(this.#files, manifests.length, names);
-        this.manifests = manifests;
-        this.#tables = tables;
-        return;
-      } catch (error) {
-        // A lookup file was merged after the names were listed.
-        if (!(error instanceof FileMissing) || tries === SEARCHES_MAX) throw error;
-      }
+    const { readHead, log = null, signer: ownSigner = null } = this.#options;
+    // Before the names: the segment that it names is among them.
+    const head = readHead === undefined ? null : await readHead();
+    const names = await this.#files.list();
+    const source = { names, known: this.trusted, log, head, ownSigner };
+    this.trusted = await readManifests(this.#files, source);
+    this.manifests = this.trusted.map(({ manifest }) => manifest);
+    this.#tables = tablesOf(this.manifests.length, names);
   }
 
   async *read(range: RecordRange) {
@@ -136,7 +166,8 @@ class ArchiveReader {
     const find = async () => {
       for (const table of this.#tables.toReversed()) {
         if (table.first > from.segment) continue;
-        for await (const place of this.#search.descending(table, aggregate, from)) {
+        const entries = await this.#entries(table);
+        for await (const place of this.#search.descending(entries, aggregate, from)) {
           const records = await this.#ofAggregate(place, aggregate);
           const last = records.findLast((record) => record.sequence <= sequence);
           if (last !== undefined) return last;
@@ -213,7 +244,8 @@ class ArchiveReader {
         for (const table of this.#tables) {
           if (table.last < next.segment) continue;
           if (table.first > end.segment) return;
-          for await (const place of this.#search.ascending(table, aggregate, next)) {
+          const entries = await this.#entries(table);
+          for await (const place of this.#search.ascending(entries, aggregate, next)) {
             if (isAfter(place, end)) return;
             yield place;
             next = { segment: place.segment, frame: place.frame + 1 };
@@ -246,31 +278,65 @@ class ArchiveReader {
     const lines = await this.#cache.get(
       key,
       ({ length }) => length,
-      () => this.#lines(segment, row),
+      () => this.#lines(segment, frame),
     );
     return recordsIn(lines, wanted, (line, problem) => {
       throw new CorruptSegment(segment, row.firstLine + line, problem);
     });
   }
 
-  async #lines(segment: number, { offset, length, rawLength, firstLine }: Frame): Promise<Buffer> {
-    const corrupt = (problem: string) => (error: unknown) => {
-      throw new CorruptSegment(segment, firstLine, problem, error);
-    };
+  /** The lines of a frame, which is the one that was sealed at this place. */
+  async #lines(segment: number, number: number): Promise<Buffer> {
+    const table = await this.#frameTable(segment);
+    const { offset, length, rawLength, firstLine, sha256 } = table.frame(number);
+    const corrupt = (problem: string, cause?: unknown) =>
+      new CorruptSegment(segment, firstLine, problem, { cause });
     const data = await this.#files.read(dataName(segment), { offset, length }).catch((error) => {
       // Files that do not answer are no damage.
       if (!(error instanceof FileMissing)) throw error;
-      return corrupt('the data is missing')(error);
+      throw corrupt('the data is missing', error);
     });
-    return decompressLines(data, rawLength).catch(corrupt('the frame cannot be decompressed'));
+    if (!sumOf(data).equals(sha256 ?? (await this.#frameSum(segment, number))))
+      throw corrupt('the frame is not the one that was sealed');
+    return decompressLines(data, rawLength).catch((error: unknown) => {
+      throw corrupt('the frame cannot be decompressed', error);
+    });
   }
 
-  #frameTable(segment: number): Promise<FrameTable> {
-    return this.#cache.get(
-      `frames:${segment}`,
-      ({ bytes }) => bytes,
-      () => readFrameTable(this.#files, segment),
+  /** Of a segment whose index has no sums. */
+  async #frameSum(segment: number, frame: number): Promise<Buffer> {
+    const sums = await this.#cache.get(
+      `sums:${segment}`,
+      ({ length }) => length,
+      async () =>
+        readFrameSums(this.#files, this.#manifest(segment), await this.#frameTable(segment)),
     );
+    return sums.subarray(frame * SUM_BYTES, (frame + 1) * SUM_BYTES);
+  }
+
+  async #frameTable(segment: number): Promise<FrameTable> {
+    return (await this.#index(segment)).table;
+  }
+
+  async #entries(range: Range): Promise<ProvenEntries> {
+    if (range.first === range.last) return (await this.#index(range.first)).entries;
+    return this.#cache.get(
+      `lookup:${range.first}-${range.last}`,
+      ({ sums }) => sums.length,
+      () => openEntries(this.#files, range, this.trusted),
+    );
+  }
+
+  #index(segment: number): Promise<SegmentIndex> {
+    return this.#cache.get(
+      `index:${segment}`,
+      ({ table, entries }) => table.bytes + entries.sums.length,
+      () => readIndex(this.#files, this.#manifest(segment)),
+    );
+  }
+
+  #manifest(segment: number): SegmentManifest {
+    return this.manifests[segment - 1] as SegmentManifest;
   }
 }
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
+import { ArchiveDamaged } from '#src/errors.ts';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
-import type { Signer } from './signature.ts';
+import { parseSigned, signedFile, type Signer } from './signature.ts';
 
 /** What a segment is. Its signed file is written last, and seals the segment. */
 export type SegmentManifest = {
@@ -35,17 +36,24 @@ export type SegmentManifest = {
 /** A manifest with the bytes of its file. */
 export type SealedManifest = { manifest: SegmentManifest; file: Buffer; signature: string };
 
-/** A file of a segment that is missing, or does not hold what it should. */
-export class CorruptSegment extends Error {
+/** A file of a segment that is missing, or does not hold what was sealed. */
+export class CorruptSegment extends ArchiveDamaged {
   override readonly name = 'CorruptSegment';
   readonly segment: number;
   /** The first line that cannot be read, from 1 on; null if no single line is at fault. */
   readonly line: number | null;
   /** The message without the place. */
   readonly problem: string;
-  constructor(segment: number, line: number | null, problem: string, cause?: unknown) {
+  /** @param file default: the manifest's, or, of a line, that of the data */
+  constructor(
+    segment: number,
+    line: number | null,
+    problem: string,
+    { cause, file }: { cause?: unknown; file?: string } = {},
+  ) {
     const where = line === null ? `segment ${segment}` : `segment ${segment}, line ${line}`;
-    super(`${where}: ${problem}`, { cause });
+    const name = file ?? (line === null ? manifestName(segment) : dataName(segment));
+    super(name, `${where}: ${problem}`, cause);
     this.segment = segment;
     this.line = line;
     this.problem = problem;
@@ -91,29 +99,21 @@ export function sha256Of(data: string | Buffer): string {
 
 /** The bytes of a manifest's file. */
 export async function signManifest(manifest: SegmentManifest, signer: Signer): Promise<Buffer> {
-  const text = JSON.stringify(manifest);
-  return Buffer.from(`{"manifest":${text},"signature":"${await signer.sign(text)}"}\n`);
+  return signedFile('manifest', manifest, signer);
 }
-
-const FILE = /^\{"manifest":(\{.*\}),"signature":"([\w-]+\.\.[\w-]+)"\}\n$/;
 
 /**
  * Parses a manifest's file, without a look at the signature.
  * @throws CorruptSegment
  */
 export function parseManifest(segment: number, file: Buffer): SealedManifest {
-  const text = file.toString();
-  const [, signed = '', signature = ''] = FILE.exec(text) ?? [];
-  // Bytes that are not UTF-8 would decode to another text.
-  if (signed === '' || !Buffer.from(text).equals(file))
-    throw new CorruptSegment(segment, null, 'the manifest is not one');
   try {
-    const manifest = JSON.parse(signed) as SegmentManifest;
-    if (JSON.stringify(manifest) !== signed) throw new Error('it is not in its canonical form');
+    const { value, signature } = parseSigned('manifest', file);
+    const manifest = value as SegmentManifest;
     if (manifest.format === 'bss-segment-1' && manifest.number === segment)
       return { manifest, file, signature };
   } catch (error) {
-    throw new CorruptSegment(segment, null, 'the manifest is not one', error);
+    throw new CorruptSegment(segment, null, 'the manifest is not one', { cause: error });
   }
   throw new CorruptSegment(segment, null, 'the manifest is of another segment or format');
 }
@@ -124,12 +124,6 @@ export async function readManifest(files: ArchiveFiles, segment: number): Promis
     return parseManifest(segment, await files.read(manifestName(segment)));
   } catch (error) {
     if (!(error instanceof FileMissing)) throw error;
-    throw new CorruptSegment(segment, null, 'the manifest is missing', error);
+    throw new CorruptSegment(segment, null, 'the manifest is missing', { cause: error });
   }
-}
-
-/** The newest manifest; null for an empty archive. */
-export async function readLastManifest(files: ArchiveFiles): Promise<SealedManifest | null> {
-  const last = segmentNumbers(await files.list()).at(-1);
-  return last === undefined ? null : readManifest(files, last);
 }

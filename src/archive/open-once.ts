@@ -2,7 +2,7 @@ import { sleep } from '#src/async/sleep.ts';
 import { untilTickOf } from '#src/async/ticks.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { openArchive, type Archive } from './archive.ts';
+import { openArchive, type Archive, type ArchiveOptions } from './archive.ts';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
 import { CorruptSegment } from './manifest.ts';
 
@@ -13,11 +13,14 @@ export type OpenArchive = () => Promise<Archive>;
  * Opens the archive at the first call, and again after a failure. A reader gets `Unavailable` while
  * the archive's files do not answer, and `CorruptSegment` for what is missing or altered.
  */
-export function openOnce(files: () => Promise<ArchiveFiles>): OpenArchive {
+export function openOnce(
+  files: () => Promise<ArchiveFiles>,
+  options: ArchiveOptions & Required<Pick<ArchiveOptions, 'readHead'>>,
+): OpenArchive {
   let opening: Promise<Archive> | null = null;
   return () => {
     opening ??= files()
-      .then((found) => openArchive(withOutages(found)))
+      .then((found) => openArchive(withOutages(found), options))
       .catch((error: unknown) => {
         opening = null;
         throw error instanceof CorruptSegment ? error : outage(error);
@@ -32,6 +35,13 @@ function withOutages(files: ArchiveFiles): ArchiveFiles {
     list: () => files.list().catch(rethrow),
     size: (name) => files.size(name).catch(rethrow),
     read: (name, range) => files.read(name, range).catch(rethrow),
+    async *stream(name) {
+      try {
+        yield* files.stream(name);
+      } catch (error) {
+        rethrow(error);
+      }
+    },
   };
 }
 

@@ -31,7 +31,7 @@ export async function readBack(
 ): Promise<void> {
   const { number } = manifest;
   const fail = (line: number | null, problem: string, cause?: unknown) =>
-    new CorruptSegment(number, line, `read back, ${problem}`, cause);
+    new CorruptSegment(number, line, `read back, ${problem}`, { cause });
   const index = await files.read(indexName(number));
   if (sha256Of(index) !== manifest.index_sha256)
     throw fail(null, 'the index differs from what was written');

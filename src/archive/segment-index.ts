@@ -1,15 +1,17 @@
 import { parseSubject } from '#events/subjects.ts';
-import { CorruptSegment } from './manifest.ts';
+import { CorruptSegment, indexName } from './manifest.ts';
 
 /**
- * The index of a segment: a header, the table of frames, and the sorted table of entries that say
- * which frames have records of an aggregate. Entries have the same form here and in lookup files:
- * hash of the aggregate, segment, frame, big-endian, so that their bytes sort like their values.
+ * The index of a segment: a header, the table of frames, the sorted table of entries that say which
+ * frames have records of an aggregate, and the SHA-256 of each frame. Entries have the same form
+ * here and in lookup files: hash of the aggregate, segment, frame, big-endian, so that their bytes
+ * sort like their values. The manifest has the hash of the whole index.
  */
 export const ENTRY_BYTES = 16;
 const MAGIC = 'bss-index-1\n';
 export const HEADER_BYTES = 24;
 export const ROW_BYTES = 40;
+export const SUM_BYTES = 32;
 
 /** One frame of the data file. */
 export type Frame = {
@@ -18,6 +20,8 @@ export type Frame = {
   length: number;
   rawLength: number;
   crc32: number;
+  /** SHA-256 of the frame; null: the index of an early release, which has none. */
+  sha256: Buffer | null;
   /** From 1 on. */
   firstLine: number;
   firstSequence: number;
@@ -120,10 +124,11 @@ export class IndexBuilder {
     this.#seen.clear();
   }
 
-  /** The bytes of the index file. */
-  build(): Buffer {
+  /** The bytes of the index file; without sums, as an early release wrote it. */
+  build({ hasSums = true } = {}): Buffer {
     const entriesAt = HEADER_BYTES + this.frames.length * ROW_BYTES;
-    const file = Buffer.alloc(entriesAt + this.#count * ENTRY_BYTES);
+    const sumsAt = entriesAt + this.#count * ENTRY_BYTES;
+    const file = Buffer.alloc(sumsAt + (hasSums ? this.frames.length * SUM_BYTES : 0));
     file.write(MAGIC);
     file.writeUInt32BE(this.#segment, 12);
     file.writeUInt32BE(this.frames.length, 16);
@@ -135,6 +140,8 @@ export class IndexBuilder {
       const place = [this.#segment, this.#frame[entry] as number] as const;
       writeEntry(file, entriesAt + at * ENTRY_BYTES, hash, place);
     }
+    for (const [at, { sha256 }] of this.frames.entries())
+      if (hasSums) sha256?.copy(file, sumsAt + at * SUM_BYTES);
     return file;
   }
 
@@ -187,30 +194,43 @@ function writeRow(file: Buffer, place: number, frame: Frame): void {
   file.writeBigInt64BE(frame.firstStoredAt, place + 32);
 }
 
-/** The table of frames, read from the beginning of an index file. */
+/** The table of frames of an index file. */
 export class FrameTable {
   readonly frames: number;
   readonly entries: number;
   readonly entriesAt: number;
-  readonly #bytes: Buffer;
+  readonly #rows: Buffer;
+  readonly #sums: Buffer | null;
 
-  /** @throws CorruptSegment if it is not the index of the segment */
+  /**
+   * @param bytes of the whole file
+   * @throws CorruptSegment if it is not the index of the segment
+   */
   constructor(segment: number, bytes: Buffer) {
     const isIndex =
       bytes.length >= HEADER_BYTES &&
       bytes.toString('latin1', 0, MAGIC.length) === MAGIC &&
       bytes.readUInt32BE(12) === segment;
-    if (!isIndex) throw new CorruptSegment(segment, null, 'the index is not one');
+    const fail = (problem: string) =>
+      new CorruptSegment(segment, null, problem, { file: indexName(segment) });
+    if (!isIndex) throw fail('the index is not one');
     this.frames = bytes.readUInt32BE(16);
     this.entries = bytes.readUInt32BE(20);
     this.entriesAt = HEADER_BYTES + this.frames * ROW_BYTES;
-    if (bytes.length < this.entriesAt)
-      throw new CorruptSegment(segment, null, 'the index ends too early');
-    this.#bytes = bytes.subarray(0, this.entriesAt);
+    const sumsAt = this.entriesAt + this.entries * ENTRY_BYTES;
+    const hasSums = bytes.length === sumsAt + this.frames * SUM_BYTES;
+    if (bytes.length !== sumsAt && !hasSums) throw fail('the index has another length');
+    // Copies: the entries are not kept in memory.
+    this.#rows = Buffer.from(bytes.subarray(0, this.entriesAt));
+    this.#sums = hasSums ? Buffer.from(bytes.subarray(sumsAt)) : null;
   }
 
   get bytes(): number {
-    return this.#bytes.length;
+    return this.#rows.length + (this.#sums?.length ?? 0);
+  }
+
+  get hasSums(): boolean {
+    return this.#sums !== null;
   }
 
   /** The frame of that number, from 0 on. */
@@ -218,13 +238,14 @@ export class FrameTable {
     if (number < 0 || number >= this.frames) throw new RangeError(`no frame ${number}`);
     const place = HEADER_BYTES + number * ROW_BYTES;
     return {
-      offset: this.#bytes.readUIntBE(place + 2, 6),
-      length: this.#bytes.readUInt32BE(place + 8),
-      rawLength: this.#bytes.readUInt32BE(place + 12),
-      crc32: this.#bytes.readUInt32BE(place + 16),
-      firstLine: this.#bytes.readUInt32BE(place + 20),
-      firstSequence: this.#bytes.readUIntBE(place + 26, 6),
-      firstStoredAt: this.#bytes.readBigInt64BE(place + 32),
+      offset: this.#rows.readUIntBE(place + 2, 6),
+      length: this.#rows.readUInt32BE(place + 8),
+      rawLength: this.#rows.readUInt32BE(place + 12),
+      crc32: this.#rows.readUInt32BE(place + 16),
+      sha256: this.#sums?.subarray(number * SUM_BYTES, (number + 1) * SUM_BYTES) ?? null,
+      firstLine: this.#rows.readUInt32BE(place + 20),
+      firstSequence: this.#rows.readUIntBE(place + 26, 6),
+      firstStoredAt: this.#rows.readBigInt64BE(place + 32),
     };
   }
 

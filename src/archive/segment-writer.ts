@@ -3,20 +3,20 @@ import { crc32 } from 'node:zlib';
 import type { StoredRecord } from '#src/event-store/record-bytes.ts';
 import type { ArchiveFiles } from './archive-files.ts';
 import { compressLines, FRAME_BYTES, FrameBuilder } from './frames.ts';
-import { mergeLookups } from './lookup-files.ts';
+import { mergeLookups } from './lookups/lookup-files.ts';
 import {
   dataName,
   genesisHash,
   indexName,
   manifestName,
-  readLastManifest,
   sha256Of,
   signManifest,
-  type SealedManifest,
   type SegmentManifest,
 } from './manifest.ts';
 import { ahead } from './pipeline.ts';
 import { readBack, type ReadBack, type WrittenSegment } from './read-back.ts';
+import { sumOf } from './read-index.ts';
+import { readManifests, type TrustedManifest } from './read-manifests.ts';
 import { aggregateOf, isSessionEnd, ENTRIES_MAX, IndexBuilder, nanosOf } from './segment-index.ts';
 import type { Signer } from './signature.ts';
 
@@ -29,6 +29,8 @@ export type SealOptions = {
   recordsMax?: number;
   bytesMax?: number;
   now?: () => Date;
+  /** The manifests that are there, if they are verified already. */
+  known?: readonly TrustedManifest[];
   /** How a segment that was written is read back; default: `readBack` in this thread. */
   readBack?: ReadBack;
 };
@@ -62,11 +64,13 @@ export async function* sealSegments(
   const { files, recordsMax = RECORDS_MAX, log } = options;
   if (recordsMax < 1 || recordsMax > ENTRIES_MAX)
     throw new RangeError(`recordsMax must be from 1 to ${ENTRIES_MAX}`);
-  let last: ManifestFile | null = await readLastManifest(files);
+  const source = { names: await files.list(), known: options.known ?? [], log: null };
+  const sealed = await readManifests(files, { ...source, head: null, ownSigner: null });
+  let last: Before | null = sealed.at(-1) ?? null;
   if (last !== null && last.manifest.log !== log)
     throw new Error(`the archive is of the event store ${last.manifest.log}, not of ${log}`);
   // A process that was killed between a manifest and its lookup files left them out.
-  if (last !== null) await mergeLookups(files, last.manifest.number);
+  if (last !== null) await mergeLookups({ ...options, manifests: sealed });
   const queue = new RecordQueue(batches, last?.manifest.last_sequence ?? 0);
   let sealing: Promise<SegmentManifest> | null = null;
   try {
@@ -75,7 +79,7 @@ export async function* sealSegments(
       last = written;
       // The segment before was verified meanwhile.
       if (sealing !== null) yield await sealing;
-      sealing = sealOne(written, options);
+      sealing = sealOne(written, sealed, options);
       sealing.catch(() => undefined); // it is awaited above or below
     }
     if (sealing !== null) yield await sealing;
@@ -85,15 +89,17 @@ export async function* sealSegments(
   }
 }
 
-/** A manifest, and the bytes that its file has or will have. */
-type ManifestFile = Pick<SealedManifest, 'manifest' | 'file'>;
+/** A segment, and the hash that its manifest's file has or will have. */
+type Before = Pick<TrustedManifest, 'manifest' | 'sha256'>;
+
+type Written = WrittenSegment & TrustedManifest & { file: Buffer };
 
 /** Writes the next segment's data and index, and signs its manifest. */
 async function writeOne(
   queue: RecordQueue,
-  before: ManifestFile | null,
+  before: Before | null,
   options: SealOptions,
-): Promise<ManifestFile & WrittenSegment> {
+): Promise<Written> {
   const { files, log, signer, now = () => new Date() } = options;
   const number = (before?.manifest.number ?? 0) + 1;
   const draft = new SegmentDraft(number, before?.manifest.tip ?? genesisHash(log));
@@ -106,23 +112,27 @@ async function writeOne(
     number,
     ...draft.facts(),
     index_sha256: sha256Of(index),
-    previous: before === null ? null : sha256Of(before.file),
+    previous: before?.sha256 ?? null,
     sealed_at: now().toISOString(),
   };
-  return { manifest, lineSums: draft.lineSums, file: await signManifest(manifest, signer) };
+  const file = await signManifest(manifest, signer);
+  const { lineSums } = draft;
+  return { manifest, lineSums, file, sha256: sha256Of(file), signer: signer.fingerprint };
 }
 
 /** Verifies a segment as it is stored, and stores its manifest. */
 async function sealOne(
-  { file, ...segment }: ManifestFile & WrittenSegment,
+  { file, lineSums, ...trusted }: Written,
+  sealed: TrustedManifest[],
   options: SealOptions,
 ): Promise<SegmentManifest> {
   const { files } = options;
-  const { manifest } = segment;
-  await (options.readBack ?? ((one) => readBack(files, one)))(segment);
+  const { manifest } = trusted;
+  await (options.readBack ?? ((one) => readBack(files, one)))({ manifest, lineSums });
   const { number } = manifest;
   if (!(await files.writeNew(manifestName(number), file))) throw new SegmentTaken(number);
-  await mergeLookups(files, number);
+  sealed.push(trusted);
+  await mergeLookups({ ...options, manifests: sealed });
   return manifest;
 }
 
@@ -160,6 +170,7 @@ class SegmentDraft {
         length: data.length,
         rawLength: lines.length,
         crc32: crc32(data),
+        sha256: sumOf(data),
       });
       this.#frame.recycle(lines);
       this.#sha256.update(data);
@@ -186,6 +197,7 @@ class SegmentDraft {
         length: 0,
         rawLength: 0,
         crc32: 0,
+        sha256: null,
         firstLine,
         firstSequence,
         firstStoredAt: nanosOf(storedAt),

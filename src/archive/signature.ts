@@ -24,6 +24,28 @@ export async function createSigner(jwk: JWK): Promise<Signer & { publicKey: JWK 
   return { publicKey, fingerprint, sign };
 }
 
+/** The bytes of a file that holds a value in its canonical form, and its signature. */
+export async function signedFile(name: string, value: object, signer: Signer): Promise<Buffer> {
+  const text = JSON.stringify(value);
+  return Buffer.from(`{"${name}":${text},"signature":"${await signer.sign(text)}"}\n`);
+}
+
+const SIGNED = /^\{"(\w+)":(\{.*\}),"signature":"([\w-]+\.\.[\w-]+)"\}\n$/;
+
+/**
+ * The value of such a file, without a look at the signature, which is over its `JSON.stringify`.
+ * @throws Error if it is not one
+ */
+export function parseSigned(name: string, file: Buffer): { value: unknown; signature: string } {
+  const text = file.toString();
+  const [, found, signed = '', signature = ''] = SIGNED.exec(text) ?? [];
+  // Bytes that are not UTF-8 would decode to another text.
+  if (found !== name || !Buffer.from(text).equals(file)) throw new Error(`it is no signed ${name}`);
+  const value: unknown = JSON.parse(signed);
+  if (JSON.stringify(value) !== signed) throw new Error('it is not in its canonical form');
+  return { value, signature };
+}
+
 /** Fingerprint of the key that signed the text; null if the signature is not valid. */
 export async function signerOf(text: string, signature: string): Promise<string | null> {
   const [header = '', , bytes = ''] = signature.split('.');
@@ -35,9 +57,9 @@ export async function signerOf(text: string, signature: string): Promise<string 
     await compactVerify(
       `${header}.${payload}.${bytes}`,
       async ({ jwk }) => {
-        const publicKey = publicOf(jwk ?? {});
-        fingerprint = await calculateJwkThumbprint(publicKey);
-        return importJWK(publicKey, ALGORITHM);
+        const known = await keyOf(publicOf(jwk ?? {}));
+        ({ fingerprint } = known);
+        return known.key;
       },
       { algorithms: [ALGORITHM] },
     );
@@ -45,6 +67,23 @@ export async function signerOf(text: string, signature: string): Promise<string 
   } catch {
     return null;
   }
+}
+
+type KnownKey = { fingerprint: string; key: Awaited<ReturnType<typeof importJWK>> };
+
+/** An archive has few keys, and to read one takes longer than to verify a signature. */
+const KEYS_MAX = 8;
+const keys = new Map<string, KnownKey>();
+
+async function keyOf(publicKey: JWK): Promise<KnownKey> {
+  const id = JSON.stringify(publicKey);
+  const found = keys.get(id);
+  if (found !== undefined) return found;
+  const fingerprint = await calculateJwkThumbprint(publicKey);
+  const known = { fingerprint, key: await importJWK(publicKey, ALGORITHM) };
+  if (keys.size >= KEYS_MAX) keys.clear();
+  keys.set(id, known);
+  return known;
 }
 
 /** The public part of a key. */

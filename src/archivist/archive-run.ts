@@ -1,18 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
+import { ARCHIVE, type ArchiveState } from '#events/archive/archive.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import type { Views } from '#projections/store/views.ts';
 import { type Archive, openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import type { SegmentManifest } from '#src/archive/manifest.ts';
 import type { ReadBack } from '#src/archive/read-back.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
 import type { Signer } from '#src/archive/signature.ts';
 import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
-import type { CommandContext } from '#src/commands/handle-command.ts';
+import { handleCommand, type CommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
+import { decideSealed } from '#src/domain/archive/archive.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import type { RecordStream } from '#src/event-store/record-bytes.ts';
@@ -80,10 +83,11 @@ export class ArchiveMismatch extends Error {
  *
  * 1. Seal what the archive does not have. What an earlier run sealed, and what is still in the
  *    log, is verified again.
- * 2. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
- * 3. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
+ * 2. Record the archive's end in the log: readers of the archive take nothing else for it.
+ * 3. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
+ * 4. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
  *    read model does not have what was carried forward: its views would be taken for archived ones.
- * 4. Remove views whose last event is archived.
+ * 5. Remove views whose last event is archived.
  * @throws ArchiveMismatch, CorruptSegment, SegmentTaken, Unavailable
  */
 export async function runArchive(
@@ -91,12 +95,14 @@ export async function runArchive(
   retention: Retention,
   signal: AbortSignal,
 ): Promise<ArchiveRun> {
-  const { context, files, truncation, views } = dependencies;
-  const archive = await openArchive(files);
+  const { context, files, signer, truncation, views } = dependencies;
+  const readHead = createHeadReader(context.eventStore);
+  const archive = await openArchive(files, { readHead, signer: signer.fingerprint });
   const open = createOpenAggregates();
   await requireContinuity(dependencies, archive);
   await addSealed(dependencies, archive, open);
   const sealed = await seal(dependencies, { archive, open, retention, signal });
+  await recordHead(context, archive);
   const upTo = archive.endSequence();
   const { firstSequence } = await context.eventStore.info();
   const run = { ...sealed, carriedForward: 0, viewsRemoved: 0, heldBack: null };
@@ -195,6 +201,7 @@ async function seal(
     files,
     log: sealedFrom,
     signer,
+    known: archive.trusted(),
     ...(readBack === undefined ? {} : { readBack }),
   };
   for await (const manifest of sealSegments(source, options)) {
@@ -205,6 +212,17 @@ async function seal(
   }
   await archive.refresh();
   return done;
+}
+
+/** Records where the archive ends, if the log does not know. */
+async function recordHead(context: CommandContext, archive: Archive): Promise<void> {
+  const last = archive.trusted().at(-1);
+  if (last === undefined) return;
+  const { manifest, sha256: manifestSha256, signer } = last;
+  const { number: segment, last_sequence: lastSequence } = manifest;
+  const head = { segment, lastSequence, manifestSha256, signer };
+  const decide = (state: ArchiveState | null) => decideSealed(head, state);
+  await handleCommand<'archive'>(context, ARCHIVE, decide, newMetadata(ACTOR));
 }
 
 /** The last sequence of what an event store has too much and may lose; 0: nothing. */

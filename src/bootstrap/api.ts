@@ -19,7 +19,7 @@ import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
 import { openArchiveFiles } from './archive-files.ts';
 import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from './audit-key.ts';
-import { createArchiveSize } from './archive-size.ts';
+import { createArchiveSize } from './archive/archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts';
 import { createTransfers, placesFor } from '#src/api/http/transfers.ts';

@@ -1,4 +1,5 @@
 import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
@@ -65,7 +66,7 @@ export async function openService(
   const connection = await connectJetStream({ ...options, ...natsAccess(config) });
   const log = createJetStreamEventStore(connection);
   const archiveFiles = () => openArchiveFiles(config.archive.place);
-  const openArchive = openOnce(archiveFiles);
+  const openArchive = openOnce(archiveFiles, { readHead: createHeadReader(log) });
   const eventStore = withArchive(log, openArchive);
   const context = createCommandContext(eventStore, Date.now);
   async function openViews(): Promise<RedisViews> {

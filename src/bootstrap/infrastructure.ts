@@ -1,10 +1,12 @@
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
 import { withArchive } from '#src/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { createFaultReport } from './archive/archive-faults.ts';
 import { openArchiveFiles } from './archive-files.ts';
 import { openObjectStore } from './objects/open-object-store.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -104,7 +106,10 @@ export async function openInfrastructure(
     }),
   );
   options.readers.add(EVENTS_STREAM, eventLog.silenceMs);
-  const openArchive = openOnce(() => openArchiveFiles(config.archive.place));
+  const openArchive = openOnce(() => openArchiveFiles(config.archive.place), {
+    readHead: createHeadReader(eventLog),
+    onFault: createFaultReport(log, options.metrics),
+  });
   const context = createCommandContext(withArchive(eventLog, openArchive), Date.now, stateCache);
   const stored = stack.use(await openViews(options));
   await untilReachable(options, stored);

@@ -11,6 +11,7 @@ const finished: Finished = {
   profile: ({ removedAt }) => removedAt !== null,
   server: ({ status }) => status === 'left' || status === 'lost',
   workload: ({ status }) => status === 'terminated',
+  archive: () => false,
 };
 
 /** Whether no decision needs the aggregate's state any more: it may be in the archive alone. */

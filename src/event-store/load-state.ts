@@ -9,6 +9,7 @@ import {
 } from '#events/events.ts';
 import { streamFilter, type AggregateKind } from '#events/subjects.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { evolveArchive } from '#src/domain/archive/archive.ts';
 import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
 import { evolveLedger } from '#src/domain/organization/ledger.ts';
@@ -33,6 +34,7 @@ const evolves: { [Kind in AggregateKind]: Evolve<Kind> } = {
   profile: evolveProfile,
   server: (state, event, { id }) => evolveServer(state, event, id),
   workload: (state, event, { id }) => evolveWorkload(state, event, id),
+  archive: evolveArchive,
 };
 
 /** The aggregate's state after the event. */

@@ -213,6 +213,8 @@ function describeWorkloadEvent(event: WorkloadEvent, id: string): string {
 function describeOtherEvent(event: RecordedEvent): string {
   const server = event.aggregate.kind === 'server' ? event.aggregate.id : '';
   switch (event.type) {
+    case 'archive.sealed':
+      return `the archive ends with event ${event.data.lastSequence}`;
     case 'ledger.slot-reserved':
       return `a slot and ${event.data.credits} credits were reserved`;
     case 'ledger.credits-reserved':

@@ -1,4 +1,5 @@
 import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify/verify.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 
@@ -28,6 +29,7 @@ export async function auditArchive(parts: ArchiveParts): Promise<ArchiveReport> 
     if (isEmpty) return { segments: 0, records: 0, findings: [], agrees: true, signer };
     throw new Error('this process does not have the key that signs the archive');
   }
-  const verdict = await verifyArchive(files, { signer, endSequence: firstSequence - 1 });
+  const head = await createHeadReader(parts.eventStore)();
+  const verdict = await verifyArchive(files, { signer, endSequence: firstSequence - 1, head });
   return { ...verdict, agrees: verdict.findings.length === 0, signer };
 }

@@ -309,6 +309,13 @@ export const families = {
       'of the server, or the answer to a pull.',
     label: { name: 'reader', values: 'stream, or stream/consumer' },
   },
+  bss_archive_faults_total: {
+    kind: 'counter',
+    of: ['process'],
+    help:
+      'Reads of the archive that were refused, because a file is missing or is not what was ' +
+      'sealed.',
+  },
   bss_event_loop_delay_seconds: {
     kind: 'gauge',
     of: ['process'],

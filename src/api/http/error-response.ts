@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import {
+  ArchiveDamaged,
   errors,
   problemBody,
   reject,
@@ -82,6 +83,16 @@ function rejectionFor(error: FastifyError): Rejection {
     );
   if (error instanceof ObjectStoreFull) return storeFullRejection(error);
   if (error instanceof Unreadable) return error.rejection;
+  if (error instanceof ArchiveDamaged)
+    return reject(
+      'UNAVAILABLE',
+      { part: error.part, file: error.file },
+      {
+        message:
+          `The archive’s file ${error.file} is missing or is not what was sealed, so nothing of ` +
+          'it is answered; the operator of the service has to put it back.',
+      },
+    );
   if (error instanceof Unavailable)
     return reject('UNAVAILABLE', { part: error.part }, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   switch (error.code) {

@@ -12,6 +12,7 @@ import {
   type SegmentManifest,
 } from '../manifest.ts';
 import { ahead, cut } from '../pipeline.ts';
+import { sumOf } from '../read-index.ts';
 import { salvageLines, walkFrames } from './salvage.ts';
 import {
   aggregateOf,
@@ -45,7 +46,7 @@ export async function verifyFiles(
     findings.push(findingOf(segment, 'data', error));
     return findings;
   }
-  const index = sha256Of(scan.index.build());
+  const index = sha256Of(scan.index.build({ hasSums: table?.hasSums ?? true }));
   if (index !== manifest.index_sha256)
     findings.push({ segment, line: null, problem: 'the index differs from what the data says' });
   return findings;
@@ -116,7 +117,8 @@ class SegmentScan {
       throw this.#fail(line, 'its frame was altered or cut');
     }
     const range = `lines ${firstLine} to ${this.#records}`;
-    if (row !== null && crc32(data) !== row.crc32)
+    const sum = sumOf(data);
+    if (row !== null && (crc32(data) !== row.crc32 || row.sha256?.equals(sum) === false))
       throw this.#fail(firstLine, `the compressed bytes of ${range} were altered`);
     if (first === null) throw this.#fail(firstLine, 'its frame has no lines');
     this.index.addFrame({
@@ -124,6 +126,7 @@ class SegmentScan {
       length: data.length,
       rawLength: lines.length,
       crc32: crc32(data),
+      sha256: sum,
       firstLine,
       firstSequence: first.sequence,
       firstStoredAt: nanosOf(first.storedAt),
@@ -196,7 +199,7 @@ class SegmentScan {
   }
 
   #fail(line: number | null, problem: string, cause?: unknown): CorruptSegment {
-    return new CorruptSegment(this.#manifest.number, line, problem, cause);
+    return new CorruptSegment(this.#manifest.number, line, problem, { cause });
   }
 }
 

@@ -1,13 +1,14 @@
 import { FileMissing, type ArchiveFiles } from '../archive-files.ts';
 import { lookupFindings } from './verify-lookups.ts';
+import type { ArchiveState } from '#events/archive/archive.ts';
 import {
   CorruptSegment,
-  genesisHash,
   readManifest,
   segmentNumbers,
   sha256Of,
   type SealedManifest,
 } from '../manifest.ts';
+import { linkProblems, type TrustedManifest } from '../read-manifests.ts';
 import { signerOf } from '../signature.ts';
 import { verifyFiles, type Finding } from './verify-segment.ts';
 
@@ -21,6 +22,8 @@ export type VerifyOptions = {
   last?: number;
   /** A sequence that the archive must reach: it cannot prove itself that its end is not missing. */
   endSequence?: number;
+  /** What the event store says of the archive's end; null or absent: nothing. */
+  head?: ArchiveState | null;
 };
 
 export type ArchiveVerdict = {
@@ -42,24 +45,38 @@ export async function verifyArchive(
   const names = await files.list();
   const { first = 1, last = segmentNumbers(names).at(-1) ?? 0 } = options;
   const verdict: ArchiveVerdict = { segments: 0, records: 0, findings: [] };
+  const trusted: TrustedManifest[] = [];
   let before = first === 1 ? null : await readOrReport(files, first - 1, verdict.findings);
   let isBeforeKnown = first === 1 || before !== null;
   for (let number = first; number <= last; number += 1) {
     const sealed = await readOrReport(files, number, verdict.findings);
     verdict.segments += 1;
     if (sealed !== null) {
-      const links = isBeforeKnown ? linkProblems(sealed, before, options.log ?? null) : [];
-      const problems = [...(await signatureProblems(sealed, options.signer)), ...links];
+      const { manifest } = sealed;
+      const links = isBeforeKnown ? linkProblems(manifest, before, options.log ?? null) : [];
+      const problems = [
+        ...(await signatureProblems(sealed, options.signer)),
+        ...links,
+        ...headProblems(sealed, options.head ?? null),
+      ];
       const found = problems.map((problem) => ({ segment: number, line: null, problem }));
       verdict.findings.push(...found, ...(await verifyFiles(files, sealed.manifest)));
-      verdict.records += sealed.manifest.records;
+      verdict.records += manifest.records;
+      trusted.push({ manifest, sha256: sealed.sha256, signer: options.signer });
     }
     isBeforeKnown = sealed !== null;
     before = sealed;
   }
   const end = before?.manifest.last_sequence ?? 0;
-  const { endSequence = 0 } = options;
-  if (end < endSequence)
+  const { endSequence = 0, head } = options;
+  const isCut = options.last === undefined && last < (head?.segment ?? 0);
+  if (isCut)
+    verdict.findings.push({
+      segment: last + 1,
+      line: null,
+      problem: `the event store knows of ${head?.segment} segments`,
+    });
+  else if (end < endSequence)
     verdict.findings.push({
       segment: last + 1,
       line: null,
@@ -68,7 +85,7 @@ export async function verifyArchive(
   // A lookup is compared with the indexes, which have to be right for that.
   const isAll = first === 1 && last === segmentNumbers(names).length;
   if (verdict.findings.length === 0 && isAll)
-    verdict.findings.push(...(await presentLookupFindings(files, last, names)));
+    verdict.findings.push(...(await presentLookupFindings(files, trusted, names)));
   return verdict;
 }
 
@@ -78,26 +95,29 @@ const LOOKS_MAX = 5;
 /** A run of the archivist merges lookups meanwhile, and removes those that it has merged. */
 async function presentLookupFindings(
   files: ArchiveFiles,
-  segments: number,
+  manifests: readonly TrustedManifest[],
   listed: readonly string[],
 ): Promise<Finding[]> {
   let names = listed;
   for (let look = 1; ; look += 1)
     try {
-      return await lookupFindings(files, segments, names);
+      return await lookupFindings(files, manifests, names);
     } catch (error) {
       if (!(error instanceof FileMissing) || look === LOOKS_MAX) throw error;
       names = await files.list();
     }
 }
 
+type Read = SealedManifest & { sha256: string };
+
 async function readOrReport(
   files: ArchiveFiles,
   segment: number,
   findings: Finding[],
-): Promise<SealedManifest | null> {
+): Promise<Read | null> {
   try {
-    return await readManifest(files, segment);
+    const sealed = await readManifest(files, segment);
+    return { ...sealed, sha256: sha256Of(sealed.file) };
   } catch (error) {
     if (!(error instanceof CorruptSegment)) throw error;
     const problem = error.message.replace(/^segment \d+: /, '');
@@ -115,20 +135,8 @@ async function signatureProblems(
   return found === signer ? [] : [`the manifest is signed by the key ${found}, not by ${signer}`];
 }
 
-/** @param before null: the segment must be the first */
-function linkProblems(
-  { manifest }: SealedManifest,
-  before: SealedManifest | null,
-  log: string | null,
-): string[] {
-  const wantedLog = log ?? before?.manifest.log ?? manifest.log;
-  const previous = before === null ? null : sha256Of(before.file);
-  const prev = before?.manifest.tip ?? genesisHash(wantedLog);
-  const problems: string[] = [];
-  if (manifest.log !== wantedLog) problems.push(`it is of the event store ${manifest.log}`);
-  if (manifest.previous !== previous) problems.push('it does not follow the manifest before');
-  if (manifest.first_prev !== prev) problems.push('its lines do not follow the segment before');
-  if (manifest.first_sequence <= (before?.manifest.last_sequence ?? 0))
-    problems.push('its sequences do not follow those of the segment before');
-  return problems;
+/** A manifest that is another one than the event store has recorded. */
+function headProblems({ manifest, sha256 }: Read, head: ArchiveState | null): string[] {
+  if (head?.segment !== manifest.number || head.manifestSha256 === sha256) return [];
+  return ['the manifest is not the one that the event store names'];
 }

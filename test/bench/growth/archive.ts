@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
 import { withArchive } from '#src/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import { openOnce } from '#src/archive/open-once.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { endedSessionId } from '#test/support/events/ended-sessions.ts';
@@ -138,7 +139,7 @@ async function readHistories(site: Site, sessions: number): Promise<number[]> {
   const log = createJetStreamEventStore(site.connection);
   const eventStore = withArchive(
     log,
-    openOnce(async () => openFolderFiles(site.archive)),
+    openOnce(async () => openFolderFiles(site.archive), { readHead: createHeadReader(log) }),
   );
   const ms: number[] = [];
   const count = Math.min(HISTORIES, sessions);

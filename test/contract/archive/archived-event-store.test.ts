@@ -16,7 +16,7 @@ import { sealSegments } from '#src/archive/segment-writer.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
-import { signer } from '#test/support/archive/archive.fixture.ts';
+import { noHead, signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,
   live,
@@ -210,9 +210,9 @@ describe('an archive', () => {
   it('that lacks events makes the event store unavailable, and not shorter', async () => {
     const eventStore = withArchive(
       store.log,
-      openOnce(async () => createMemoryFiles()),
+      openOnce(async () => createMemoryFiles(), noHead),
     );
-    const lacking = openOnce(async () => createMemoryFiles());
+    const lacking = openOnce(async () => createMemoryFiles(), noHead);
     const records = withArchivedRecords(store.logRecords, store.log, lacking);
     await expect(eventStore.readLast(session('unknown'))).rejects.toThrow(Unavailable);
     await expect(eventStore.readLastUpTo(ended, 3)).rejects.toThrow(Unavailable);
@@ -228,7 +228,7 @@ describe('an archive', () => {
       tries += 1;
       if (tries < 3) throw new Error('the folder is away');
       return store.files;
-    });
+    }, noHead);
     const eventStore = withArchive(store.log, open);
     for (let failed = 0; failed < 2; failed += 1)
       await expect(eventStore.readLastUpTo(ended, 9)).rejects.toThrow(Unavailable);
@@ -249,7 +249,7 @@ describe('an archive', () => {
       size: (name) => answer(() => store.files.size(name)),
       read: (name, range) => answer(() => store.files.read(name, range)),
     };
-    const open = openOnce(async () => files);
+    const open = openOnce(async () => files, noHead);
     const eventStore = withArchive(store.log, open);
     await open();
     gone.isAway = true;

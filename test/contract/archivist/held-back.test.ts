@@ -147,10 +147,24 @@ it('a state of another version is carried forward as the whole history makes it'
 });
 
 describe('an archive is refused, and nothing is purged,', () => {
-  const refused = async (files: ArchivistTest['dependencies']['files'], error: unknown) => {
+  const refused = async (
+    files: ArchivistTest['dependencies']['files'],
+    error: unknown,
+    context = test.dependencies.context,
+  ) => {
     const before = await test.store.log.info();
-    await expect(run({ files })).rejects.toThrow(error);
+    await expect(run({ files, context })).rejects.toThrow(error);
     expect(await test.store.log.info()).toEqual(before);
+  };
+  /** The log of an early release, which does not record where its archive ends. */
+  const withoutHead = () => {
+    const { eventStore } = test.store;
+    const headless: typeof eventStore = {
+      ...eventStore,
+      readLast: async (aggregate, options) =>
+        aggregate.kind === 'archive' ? null : eventStore.readLast(aggregate, options),
+    };
+    return createCommandContext(headless, Date.now);
   };
 
   it('if it is of another event store, and ends where this one begins', async () => {
@@ -160,7 +174,8 @@ describe('an archive is refused, and nothing is purged,', () => {
     await seal(files, recordsFrom(1, border, 1_500), { log: 'another' });
     await live(test.store.eventStore, sessionLife('acme', 'ses_after', true));
     await test.untilFolded();
-    await refused(files, ArchiveMismatch);
+    await refused(files, 'the manifest is not the one that the event store names');
+    await refused(files, ArchiveMismatch, withoutHead());
   });
 
   it('if it is of another event store', async () => {
@@ -178,8 +193,10 @@ describe('an archive is refused, and nothing is purged,', () => {
   it('if events are missing between it and the event store', async () => {
     const files = await copyOf(test.store.files);
     await run();
-    await refused(files, ArchiveMismatch);
-    await refused(createMemoryFiles(), ArchiveMismatch);
+    for (const one of [files, createMemoryFiles()]) {
+      await refused(one, 'the event store knows of 1 segments');
+      await refused(one, ArchiveMismatch, withoutHead());
+    }
   });
 
   it.each(['000001.ndjson.zst', '000001.index', '000001.json'])(

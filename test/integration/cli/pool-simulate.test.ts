@@ -9,7 +9,7 @@ import { readArguments } from '#src/cli/read-arguments.ts';
 import { usageOf } from '#src/cli/usage/all.ts';
 import { isRejection } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { seal } from '#test/support/archive/archive.fixture.ts';
+import { noHead, seal } from '#test/support/archive/archive.fixture.ts';
 import { iso } from '#test/support/examples.ts';
 import { burst } from '#test/support/load/burst.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
@@ -150,6 +150,6 @@ async function purged(): Promise<EventStore> {
   };
   return withArchive(
     log,
-    openOnce(async () => files),
+    openOnce(async () => files, noHead),
   );
 }

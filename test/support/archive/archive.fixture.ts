@@ -15,6 +15,9 @@ export function newSigner(): Promise<Signer> {
 
 export const signer = await newSigner();
 
+/** For an archive of which the event store says nothing. */
+export const noHead = { readHead: async () => null };
+
 const EVENTS = ['requested', 'assigned', 'activated', 'extended', 'stopped'];
 /** Sessions that are open at once. */
 const OPEN = 7;

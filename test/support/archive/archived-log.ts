@@ -3,6 +3,7 @@ import { filters, type AggregateKind, type AggregateRef } from '#events/subjects
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/archive/head.ts';
 import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
@@ -33,7 +34,7 @@ export async function openArchivedLog(files = createMemoryFiles()): Promise<Arch
   const real = await openRealLog();
   const log = real.eventStore;
   const logRecords = createJetStreamRawRecords(real.connection);
-  const open = openOnce(async () => files);
+  const open = openOnce(async () => files, { readHead: createHeadReader(log) });
   return {
     real,
     files,

@@ -1,3 +1,4 @@
+import { ARCHIVE } from '#events/archive/archive.ts';
 import type { PendingEvent } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
@@ -208,6 +209,13 @@ const lives: PendingEvent[][] = [
     { type: 'workload.carried-forward', data: carried },
     { type: 'workload.terminating', data: ended },
     { type: 'workload.terminated', data: { ...ended, exitCode: 0 } },
+  ]),
+  live<'archive'>(ARCHIVE, [
+    {
+      type: 'archive.sealed',
+      data: { segment: 3, lastSequence: 1_480_012, manifestSha256: 'ab'.repeat(32), signer: 'k1' },
+    },
+    { type: 'archive.carried-forward', data: carried },
   ]),
 ];
 

@@ -10,7 +10,9 @@ import { readAsyncApi } from '#src/api/docs/asyncapi.ts';
 const document = await readAsyncApi();
 const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
 const organizations = types.filter(isPublic);
-const delivered = types.filter((type) => isPublic(type) || /^(server|workload)\./.test(type));
+const delivered = types.filter(
+  (type) => isPublic(type) || /^(server|workload|archive)\./.test(type),
+);
 const { messages, schemas } = document.components;
 
 describe('the document', () => {

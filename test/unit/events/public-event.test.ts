@@ -93,7 +93,7 @@ const OWN = /(\.|^)(webhooks\.|webhook-[a-z]+\.|[bB]lackBox\.(\w+\.)?)address$|\
 
 test('no field of what organizations get is an address of the inside or a secret', () => {
   const fields = Object.entries(schemas)
-    .filter(([name]) => !/^(server|workload)\.|^(Server|Workload)/.test(name))
+    .filter(([name]) => !/^(server|workload|archive)\.|^(Server|Workload|Archive)/.test(name))
     .flatMap(([name, schema]) => fieldsOf(schema, name));
   const named = fields.filter((field) => {
     const last = field.slice(field.lastIndexOf('.') + 1);
@@ -148,7 +148,9 @@ test('a label that the caller set is kept, whatever its name', () => {
 
 test('organizations get every event of theirs but those that carry a state forward', () => {
   const all = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
-  const internal = all.filter((type) => !isPublic(type) && !/^(server|workload)\./.test(type));
+  const internal = all.filter(
+    (type) => !isPublic(type) && !/^(server|workload|archive)\./.test(type),
+  );
   expect(internal).toEqual([
     'session.carried-forward',
     'ledger.carried-forward',

@@ -186,6 +186,7 @@ function refOf(kind: AggregateRef['kind'], organizationId: string, other: string
       return { kind, organizationId };
     case 'server':
     case 'workload':
+    case 'archive':
       return { kind, id: other };
   }
 }

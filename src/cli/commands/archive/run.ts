@@ -1,6 +1,6 @@
 import { ArchiveMismatch } from '#src/archivist/archive-run.ts';
 import { archiveOnce } from '#src/archivist/archivist.ts';
-import { reject } from '#src/errors.ts';
+import { ArchiveDamaged, reject } from '#src/errors.ts';
 import { parseTime } from '../../arguments.ts';
 import type { Command } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
@@ -22,8 +22,9 @@ export const runArchiveCommand: Command = {
       const run = await interruptible((signal) =>
         archiveOnce(archivist, { retainEndedMs, retainEventsMax }, signal),
       ).catch((error: unknown) => {
-        if (!(error instanceof ArchiveMismatch)) throw error;
-        return reject('UNAVAILABLE', {}, { message: error.message });
+        if (error instanceof ArchiveMismatch || error instanceof ArchiveDamaged)
+          return reject('UNAVAILABLE', {}, { message: error.message });
+        throw error;
       });
       if (run === null)
         return reject('UNAVAILABLE', {}, { message: 'Another process is archiving.' });

@@ -1,4 +1,9 @@
-import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify/verify.ts';
+import { createHeadReader } from '#src/archive/head.ts';
+import {
+  verifyArchive,
+  type ArchiveVerdict,
+  type VerifyOptions,
+} from '#src/archive/verify/verify.ts';
 import { openArchiveFiles } from '#src/bootstrap/archive-files.ts';
 import { archiveKeyPlace, knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { readConfig, type Config } from '#src/config/config.ts';
@@ -13,13 +18,14 @@ export const verifyArchiveCommand: Command = {
   readAlone(options) {
     if (!options.has('alone')) return null;
     const asked = readAsked(options);
-    return () => verify(readConfig(process.env), asked, 0);
+    return () => verify(readConfig(process.env), asked, { endSequence: 0, head: null });
   },
   read(options) {
     const asked = readAsked(options);
     return async ({ config, context }) => {
       const { firstSequence } = await context.eventStore.info();
-      return verify(config, asked, firstSequence - 1);
+      const head = await createHeadReader(context.eventStore)();
+      return verify(config, asked, { endSequence: firstSequence - 1, head });
     };
   },
 };
@@ -33,13 +39,16 @@ function readAsked(options: Parameters<Command['read']>[0]): Asked {
   };
 }
 
-/** @param endSequence the archive must reach it, as the event store begins behind it */
-async function verify(config: Config, asked: Asked, endSequence: number): Promise<Output> {
+/** What the event store says: where it begins, which the archive must reach; the archive's end. */
+type Known = Required<Pick<VerifyOptions, 'endSequence' | 'head'>>;
+
+async function verify(config: Config, asked: Asked, { endSequence, head }: Known): Promise<Output> {
   const signer = asked.key ?? (await knownFingerprint(archiveKeyPlace(config)));
   if (signer === null)
     throw new UsageError('--key is needed: this data folder has no key, so it has signed nothing');
   const verdict = await verifyArchive(await openArchiveFiles(config.archive.place), {
     signer,
+    head,
     ...(asked.first === null ? {} : { first: asked.first }),
     ...(asked.last === null ? { endSequence } : { last: asked.last }),
   });

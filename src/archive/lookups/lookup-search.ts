@@ -1,13 +1,12 @@
-import type { ArchiveFiles } from './archive-files.ts';
-import type { ByteCache } from './byte-cache.ts';
-import type { EntryTable } from './lookup-files.ts';
-import { aggregateHash, ENTRY_BYTES, lastWhere, writeEntry } from './segment-index.ts';
+import type { ArchiveFiles } from '../archive-files.ts';
+import type { ByteCache } from '../byte-cache.ts';
+import { readBlocks } from './lookup-files.ts';
+import { BLOCK_BYTES, BLOCK_ENTRIES, type ProvenEntries } from '../read-index.ts';
+import { aggregateHash, ENTRY_BYTES, lastWhere, writeEntry } from '../segment-index.ts';
 
 /** A frame that has records of the aggregate, or of another one with the same hash. */
 export type Place = { segment: number; frame: number };
 
-const BLOCK_ENTRIES = 512;
-const BLOCK_BYTES = BLOCK_ENTRIES * ENTRY_BYTES;
 /** Guesses before the search halves its range: an aggregate with many entries spoils them. */
 const GUESSES_MAX = 6;
 const HASH_BYTES = 8;
@@ -23,7 +22,7 @@ export class LookupSearch {
   }
 
   /** The places of an aggregate from one on, ascending. @throws FileMissing */
-  async *ascending(table: EntryTable, prefix: string, from: Place) {
+  async *ascending(table: ProvenEntries, prefix: string, from: Place) {
     const key = keyOf(prefix, from);
     for (let at = await this.#position(table, key); at < table.entries; at += 1) {
       const place = await this.#placeAt(table, at, key);
@@ -33,7 +32,7 @@ export class LookupSearch {
   }
 
   /** The places of an aggregate up to and with one, descending. @throws FileMissing */
-  async *descending(table: EntryTable, prefix: string, upTo: Place) {
+  async *descending(table: ProvenEntries, prefix: string, upTo: Place) {
     const key = keyOf(prefix, { segment: upTo.segment, frame: upTo.frame + 1 });
     for (let at = (await this.#position(table, key)) - 1; at >= 0; at -= 1) {
       const place = await this.#placeAt(table, at, key);
@@ -43,7 +42,7 @@ export class LookupSearch {
   }
 
   /** The place of an entry; null if it is of another hash. */
-  async #placeAt(table: EntryTable, at: number, key: Buffer): Promise<Place | null> {
+  async #placeAt(table: ProvenEntries, at: number, key: Buffer): Promise<Place | null> {
     const block = await this.#block(table, Math.floor(at / BLOCK_ENTRIES));
     const start = (at % BLOCK_ENTRIES) * ENTRY_BYTES;
     if (block.compare(key, 0, HASH_BYTES, start, start + HASH_BYTES) !== 0) return null;
@@ -54,7 +53,7 @@ export class LookupSearch {
    * The number of entries less than the key. Hashes are uniform: the place is guessed between the
    * two known ends, and each block that was read becomes an end.
    */
-  async #position(table: EntryTable, key: Buffer): Promise<number> {
+  async #position(table: ProvenEntries, key: Buffer): Promise<number> {
     let [low, high] = [0, table.entries];
     let [least, most] = [0, 2 ** 64];
     const wanted = valueOf(key, 0);
@@ -80,18 +79,11 @@ export class LookupSearch {
     return low;
   }
 
-  #block(table: EntryTable, number: number): Promise<Buffer> {
-    const start = number * BLOCK_ENTRIES;
-    const length = Math.min(BLOCK_ENTRIES, table.entries - start) * ENTRY_BYTES;
+  #block(table: ProvenEntries, number: number): Promise<Buffer> {
     return this.#cache.get(
       `${table.name}:${number}`,
       () => BLOCK_BYTES,
-      async () => {
-        const offset = table.offset + start * ENTRY_BYTES;
-        const block = await this.#files.read(table.name, { offset, length });
-        if (block.length !== length) throw new Error(`the file ${table.name} ends too early`);
-        return block;
-      },
+      () => readBlocks(this.#files, table, { first: number, count: 1 }),
     );
   }
 }
