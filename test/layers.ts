@@ -41,7 +41,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/async': [...common],
   'src/http': ['src/async', ...common],
   // What this process may have of its machine.
-  'src/host': [...common],
+  'src/host': ['src/domain', ...common],
   // The client of buckets, for archive and objects.
   'src/s3': [...common],
   'src/telemetry': ['events', 'src/async', 'src/http', ...common],

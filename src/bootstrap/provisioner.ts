@@ -23,7 +23,9 @@ import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
 import { createExtensionsOf } from '#src/provisioner/extensions/extension-source.ts';
+import { createOwnAddresses } from '#src/host/own-addresses.ts';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
+import { createResolver } from '#src/provisioner/egress/resolve-host.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
@@ -44,7 +46,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     browsers: observedBrowsers(measureLaunches(browsers, metrics), observer),
     openEgress: createOpenEgress({
       passwords: infrastructure.proxyPasswords,
-      closed: [advertisedAddress(config)],
+      own: createOwnAddresses([...config.ownHosts, advertisedAddress(config)], createResolver()),
     }),
     files,
     blackBoxes,

@@ -14,6 +14,7 @@ import {
   secretFileVariables,
   withSecretFiles,
 } from './secrets.ts';
+import { ownHostsVariables, readOwnHosts } from './own-hosts.ts';
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { s3Variables } from './s3.ts';
@@ -60,6 +61,8 @@ export type Config = StoresConfig &
     /** `operatorPort` null: what operators ask is at `port`. */
     api: { host: string; port: number; operatorPort: number | null; createWaitMs: number };
     gateway: GatewayConfig;
+    /** Names and addresses at which this service is reached. */
+    ownHosts: readonly string[];
     incoming: IncomingConfig;
     dataDir: string;
     /** The key that signs audits; null: one in the data folder. */
@@ -113,6 +116,7 @@ export const variables = {
   PORT: { fallback: '8080', meaning: 'port of the API' },
   HOST: { fallback: '127.0.0.1', meaning: 'address that API and gateway listen on' },
   ...gatewayVariables,
+  ...ownHostsVariables,
   DATA_DIR: {
     fallback: '.data',
     meaning: 'folder of the embedded event store, secrets and runtime.json',
@@ -229,6 +233,11 @@ export function readConfig(given: Record<string, string | undefined>): Config {
   const read = (name: VariableName) => env[name]?.trim() || variables[name].fallback;
   const incoming = readIncoming(read);
   const optional = (name: VariableName) => read(name) || null;
+  const gateway = readGateway(read, {
+    hasTls: incoming.certificate !== null,
+    isHere: readRoles(read('ROLES')).includes('gateway'),
+  });
+  const stores = readStores(read);
   return {
     api: {
       host: read('HOST'),
@@ -236,16 +245,14 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       operatorPort: read('OPERATOR_PORT') === '' ? null : integer('OPERATOR_PORT', read, 1, 65_535),
       createWaitMs: wait('CREATE_WAIT', read),
     },
-    gateway: readGateway(read, {
-      hasTls: incoming.certificate !== null,
-      isHere: readRoles(read('ROLES')).includes('gateway'),
-    }),
+    gateway,
+    ownHosts: readOwnHosts(read, { gateway, ...stores }),
     incoming,
     dataDir: resolve(read('DATA_DIR')),
     ...readProcess(read),
     mcp: readMcp(read),
     auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
-    ...readStores(read),
+    ...stores,
     archive: readArchive(read),
     objects: readObjects(read),
     recordings: readRecordings(read),

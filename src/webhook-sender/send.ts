@@ -46,6 +46,7 @@ const GONE = 410;
 export async function sendOverHttp(outgoing: Outgoing, options: SendOptions): Promise<SendResult> {
   const { rules, timeoutMs, signal } = options;
   const flaw = flawOf(outgoing.url, rules);
+  if (flaw === 'inside' || flaw === 'own') return failure(words[flaw]);
   if (flaw !== null) return failure('the URL is not allowed here');
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
@@ -127,11 +128,11 @@ async function excerptOf(answer: IncomingMessage): Promise<string | null> {
 /** Connects to the addresses that were checked, and to no others: a name may change meanwhile. */
 function checkedLookup(rules: AddressRules): LookupFunction {
   return (hostname, { all }, callback) => {
-    const connect = ({ addresses, isRefused }: Reachable) => {
+    const connect = ({ addresses, flaw }: Reachable) => {
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
       const [first] = found;
       if (first === undefined) {
-        const why = isRefused ? 'the address leads inside' : 'the name has no address';
+        const why = flaw === null ? 'the name has no address' : words[flaw];
         callback(Object.assign(new Error(why), { code: 'ENOTFOUND' }), '');
       } else if (all === true) callback(null, found);
       else callback(null, first.address, first.family);
@@ -141,7 +142,12 @@ function checkedLookup(rules: AddressRules): LookupFunction {
   };
 }
 
-const words: Readonly<Record<string, string>> = {
+const words = {
+  inside: 'the address leads inside',
+  own: 'the address is one of this service itself',
+} as const;
+
+const causes: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was cut',
   EHOSTUNREACH: 'the host cannot be reached',
@@ -153,7 +159,7 @@ const words: Readonly<Record<string, string>> = {
 function reasonOf(error: unknown): string {
   const { code = '', message } = error as { code?: string; message: string };
   if (code === 'ENOTFOUND') return message;
-  return words[code] ?? (code === '' ? 'the answer is not HTTP' : `failed: ${code}`);
+  return causes[code] ?? (code === '' ? 'the answer is not HTTP' : `failed: ${code}`);
 }
 
 function failure(reason: string): SendResult {

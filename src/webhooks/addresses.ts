@@ -8,6 +8,11 @@ export type AddressRules = {
   allowsPrivate: boolean;
   /** The addresses of a name; none: it has none, or no name server answers in time. */
   resolve: ResolveName;
+  /** What leads to this service: a delivery would come in by its front door. */
+  own: {
+    isOwnHost(host: string): boolean;
+    isOwnAddress(address: string): Promise<boolean>;
+  };
 };
 export type ResolveName = (name: string) => Promise<readonly string[]>;
 
@@ -33,10 +38,13 @@ export function createNameResolver(): ResolveName {
 }
 
 /** Why a URL is refused. */
-export type UrlFlaw = 'not-a-url' | 'not-https' | 'inside';
+export type UrlFlaw = 'not-a-url' | 'not-https' | 'inside' | 'own';
 
 /** What is wrong with the URL without asking a name server; null: nothing. */
-export function flawOf(text: string, { allowsPrivate }: Pick<AddressRules, 'allowsPrivate'>) {
+export function flawOf(
+  text: string,
+  { allowsPrivate, own }: Pick<AddressRules, 'allowsPrivate' | 'own'>,
+): UrlFlaw | null {
   const url = URL.parse(text);
   if (url === null || url.hostname === '' || url.hash !== '') return 'not-a-url';
   const isHttps = url.protocol === 'https:';
@@ -44,36 +52,37 @@ export function flawOf(text: string, { allowsPrivate }: Pick<AddressRules, 'allo
   if (!isHttps && !allowsPrivate) return 'not-https';
   const host = readHost(url.hostname);
   if (host === null) return 'not-a-url';
-  const isInside = host.kind === 'address' && !allowsPrivate && !isPublicAddress(host.text);
-  return isInside ? 'inside' : null;
+  if (allowsPrivate) return null;
+  if (host.kind === 'address' && !isPublicAddress(host.text)) return 'inside';
+  return own.isOwnHost(host.text) ? 'own' : null;
 }
 
 /** The same, and whether the name leads inside now; it may do so later, and is looked at again. */
 export async function flawByName(text: string, rules: AddressRules): Promise<UrlFlaw | null> {
   const flaw = flawOf(text, rules);
   if (flaw !== null || rules.allowsPrivate) return flaw;
-  const host = readHost(new URL(text).hostname);
-  if (host?.kind !== 'name') return null;
-  const found = await rules.resolve(host.text);
-  return found.some((address) => !isPublicAddress(address)) ? 'inside' : null;
+  return (await reachableAddresses(new URL(text).hostname, rules)).flaw;
 }
 
-/** `isRefused`: it leads inside. Without addresses and not refused: the name has none. */
-export type Reachable = { addresses: readonly string[]; isRefused: boolean };
+/** `flaw`: why nothing connects. Without addresses and a flaw: the name has none. */
+export type Reachable = { addresses: readonly string[]; flaw: 'inside' | 'own' | null };
 
 /**
  * The addresses to connect to. All of them are allowed, or there are none: a name with one address
- * inside is refused as a whole.
+ * inside, or of this service, is refused as a whole.
  */
 export async function reachableAddresses(
   hostname: string,
-  { allowsPrivate, resolve }: AddressRules,
+  { allowsPrivate, resolve, own }: AddressRules,
 ): Promise<Reachable> {
   const host = readHost(hostname);
-  if (host === null) return { addresses: [], isRefused: true };
+  if (host === null) return { addresses: [], flaw: 'inside' };
   const found = host.kind === 'address' ? [host.text] : await resolve(host.text);
-  const isRefused = !allowsPrivate && found.some((address) => !isPublicAddress(address));
-  return { addresses: isRefused ? [] : found, isRefused };
+  if (allowsPrivate) return { addresses: found, flaw: null };
+  if (found.some((address) => !isPublicAddress(address))) return { addresses: [], flaw: 'inside' };
+  const isOwn = await Promise.all(found.map((address) => own.isOwnAddress(address)));
+  if (own.isOwnHost(host.text) || isOwn.includes(true)) return { addresses: [], flaw: 'own' };
+  return { addresses: found, flaw: null };
 }
 
 /** Scheme, host and port: what of a URL holds no credentials. */

@@ -44,6 +44,7 @@ export const topics: readonly Topic[] = [
       PUBLIC_GATEWAY_WS_URL: URL_FORM,
       PUBLIC_GATEWAY_WSS_URL: URL_FORM,
       GATEWAY_URL: URL_FORM,
+      OWN_HOSTS: 'hosts',
       DEBUGGER_PORTS: 'range',
       DEBUGGER_HOST: 'address',
       PUBLIC_DEBUGGER_HOST: 'host',

@@ -72,6 +72,10 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['browsers.example', /is not a ws/],
     ['ws://browsers.example?a=b', /is not a ws/],
   ],
+  OWN_HOSTS: [
+    ['https://bss.example.org', /is no name of a host and no address/],
+    ['bss.example.org, a b', /a b is no name/],
+  ],
   GATEWAY_URL: [
     ['ws://gateway:8081', /is not a http:\/\/ or https:\/\/ address/],
     ['gateway:8081', /is not a http/],

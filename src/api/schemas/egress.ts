@@ -149,11 +149,14 @@ export type ProxyPasswordSealer = {
   markOf(password: string): string;
 };
 
+/** Whether a host is one at which this service is reached. */
+export type IsOwnHost = (host: string) => boolean;
+
 /** The rules that a request asks for, in their one spelling, or the rejection. */
 export function readEgress(
   asked: Static<typeof EgressBody>,
   sessionId: string,
-  { seal }: Pick<ProxyPasswordSealer, 'seal'>,
+  { seal, isOwnHost }: Pick<ProxyPasswordSealer, 'seal'> & { isOwnHost: IsOwnHost },
 ): EgressRules | Rejection {
   const allow = readPatterns('allow', asked.allow);
   if (allow !== undefined && isRejection(allow)) return allow;
@@ -167,6 +170,12 @@ export function readEgress(
   const { server: text, username, password } = asked.proxy;
   const server = normalizeProxyServer(text);
   if (server === null) return reject('INVALID_REQUEST', { field: 'egress.proxy.server' });
+  if (isOwnHost(new URL(server).hostname))
+    return reject(
+      'INVALID_REQUEST',
+      { field: 'egress.proxy.server' },
+      { message: 'The proxy’s address is one of this service itself.' },
+    );
   if (password !== undefined && username === undefined)
     return reject('INVALID_REQUEST', { field: 'egress.proxy.username' });
   const proxy = {

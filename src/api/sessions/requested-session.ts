@@ -11,7 +11,12 @@ import { derivedId, newId } from '#src/ids.ts';
 import type { Caller } from '../auth/authenticate.ts';
 import { loadSession, type ApiDependencies } from '../dependencies.ts';
 import { invalid } from '../http/validation.ts';
-import { readEgress, withoutPassword, type ProxyPasswordSealer } from '../schemas/egress.ts';
+import {
+  readEgress,
+  withoutPassword,
+  type IsOwnHost,
+  type ProxyPasswordSealer,
+} from '../schemas/egress.ts';
 import { emulationOf } from '../schemas/emulation.ts';
 import { readDuration, type CreateSessionBody } from '../schemas/requests.ts';
 import { fingerprintOf } from './idempotency.ts';
@@ -26,7 +31,7 @@ import { generateName } from './session-name.ts';
 export function readRequest(
   body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  { key, now, maxLifetimeMs, passwords, mcpSessionId }: Read,
+  { key, now, maxLifetimeMs, passwords, isOwnHost, mcpSessionId }: Read,
 ): { id: string; command: CreateSession } | Rejection {
   const asked = readDuration(body.duration);
   if (typeof asked !== 'number') return asked;
@@ -47,7 +52,8 @@ export function readRequest(
   if (body.record === true && body.headless === true)
     return invalid({ record: true, headless: true }, 'A headless session has no screen to record.');
   const id = key === null ? newId('ses') : derivedId('ses', caller.organizationId, key);
-  const egress = body.egress === undefined ? null : readEgress(body.egress, id, passwords);
+  const about = { ...passwords, isOwnHost };
+  const egress = body.egress === undefined ? null : readEgress(body.egress, id, about);
   if (egress !== null && isRejection(egress)) return egress;
   const command = toCommand(timezone === null ? body : { ...body, timezone }, caller, {
     durationMs,
@@ -65,6 +71,7 @@ type Read = {
   now: number;
   maxLifetimeMs: number;
   passwords: ProxyPasswordSealer;
+  isOwnHost: IsOwnHost;
   /** The MCP session that the session ends with. */
   mcpSessionId?: string | undefined;
 };

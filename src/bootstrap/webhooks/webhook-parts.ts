@@ -1,3 +1,4 @@
+import { createOwnAddresses } from '#src/host/own-addresses.ts';
 import { createNameResolver, type AddressRules } from '#src/webhooks/addresses.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
 import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
@@ -5,9 +6,11 @@ import type { Infrastructure } from '../infrastructure.ts';
 
 /** What the API and the role that sends both need. */
 export function webhookParts({ config, connection, masterKeys }: Infrastructure) {
+  const resolve = createNameResolver();
   const rules: AddressRules = {
     allowsPrivate: config.webhooks.allowsPrivate,
-    resolve: createNameResolver(),
+    resolve,
+    own: createOwnAddresses(config.ownHosts, resolve),
   };
   return {
     records: createJetStreamWebhookRecords(connection),

@@ -12,13 +12,20 @@ import type { ResolveHost } from './resolve-host.ts';
 
 /** What a browser needs of its proxy: a way in for its connections. */
 export type EgressEndpoint = {
-  /** Opens a port on loopback, once. @returns its number */
-  listen(): Promise<number>;
+  /**
+   * Opens a port on loopback, once. Every program of the machine can connect to it, so each
+   * connection is asked about; connections that are `serve`d are the browser's anyway.
+   * @returns its number
+   */
+  listen(isPeer: IsPeer): Promise<number>;
   /** Serves one connection of the browser. */
   serve(socket: Socket): void;
   /** Aborts when nothing is served any more. */
   readonly closed: AbortSignal;
 };
+
+/** Whether a connection between two ports of loopback comes from the browser. */
+export type IsPeer = (connection: { clientPort: number; serverPort: number }) => Promise<boolean>;
 
 /** The forward proxy of one browser: the only way out that its session's rules leave. */
 export type EgressProxy = EgressEndpoint & {
@@ -33,6 +40,8 @@ export type EgressProxyOptions = {
   password?: string;
   resolve: ResolveHost;
   isClosed: IsClosed;
+  /** Whether a name is one of the service, whatever it resolves to; absent: none is. */
+  isOwnHost?: (host: string) => boolean;
 };
 
 /** Connections of a browser at once; Chromium opens some 32 to a proxy, and 255 WebSockets. */
@@ -63,11 +72,13 @@ export function openEgressProxy(options: EgressProxyOptions): EgressProxy {
   const agents = { httpAgent: new Agent(), httpsAgent: new TlsAgent() };
   const admit = createAdmission(options);
   const upstream = createUpstream(options);
+  const guard = createGuard();
   const server = new Server({
     port: 0,
     host: '127.0.0.1',
     async prepareRequestFunction(asked) {
       const { connectionId, request } = asked;
+      await guard.requirePeer(request.socket);
       const host = readHost(asked.hostname)?.text ?? 'invalid';
       connections.settle(connectionId, server);
       try {
@@ -92,13 +103,17 @@ export function openEgressProxy(options: EgressProxyOptions): EgressProxy {
   let listening: Promise<void> | null = null;
   const closing = new AbortController();
   return {
-    async listen() {
+    async listen(isPeer) {
+      if (listening === null) guard.ask(isPeer);
       listening ??= server.listen();
       await listening;
       return server.port;
     },
     closed: closing.signal,
-    serve: (socket) => void server.server.emit('connection', socket),
+    serve(socket) {
+      guard.admit(socket);
+      server.server.emit('connection', socket);
+    },
     takeTraffic() {
       connections.settleAll(server);
       return traffic.take();
@@ -113,13 +128,33 @@ export function openEgressProxy(options: EgressProxyOptions): EgressProxy {
   };
 }
 
+const noPeer: IsPeer = async () => false;
+
+/** Knows which connections are the browser's: others of the machine would use its way out. */
+function createGuard() {
+  const known = new WeakMap<Socket, Promise<boolean>>();
+  let isPeer: IsPeer = noPeer;
+
+  return {
+    ask: (asked: IsPeer) => void (isPeer = asked),
+    admit: (socket: Socket) => void known.set(socket, Promise.resolve(true)),
+    /** @throws RequestError for a connection of another program */
+    async requirePeer(socket: Socket): Promise<void> {
+      const { remotePort: clientPort = 0, localPort: serverPort = 0 } = socket;
+      const asked = known.get(socket) ?? isPeer({ clientPort, serverPort }).catch(() => false);
+      known.set(socket, asked);
+      if (!(await asked)) throw new RequestError('This proxy is of another browser.\n', 403);
+    },
+  };
+}
+
 type Asked = Pick<PrepareRequestFunctionOpts, 'hostname' | 'port'>;
 
 /**
  * Judges a request. Resolves with the addresses that it may connect to.
  * @throws Refused
  */
-function createAdmission({ rules, resolve, isClosed }: EgressProxyOptions) {
+function createAdmission({ rules, resolve, isClosed, isOwnHost }: EgressProxyOptions) {
   const judge = createJudge(rules);
 
   return async ({ hostname, port }: Asked): Promise<string[]> => {
@@ -127,14 +162,15 @@ function createAdmission({ rules, resolve, isClosed }: EgressProxyOptions) {
     if (host === null) throw new RequestError('The request names no host.\n', 400);
     if (host.kind === 'address') {
       insist(judge.address(host.address, port), host.text);
-      if (isClosed(host.text)) throw new Refused('private_network', host.text);
+      if (await isClosed(host.text)) throw new Refused('private_network', host.text);
       return [host.text];
     }
     // A name that is not allowed is not looked up either: questions would carry data outside.
     insist(judge.name(host.text, port), host.text);
+    if (isOwnHost?.(host.text) === true) throw new Refused('private_network', host.text);
     const found = await resolve(host.text);
     if (found.length === 0) throw new Refused('unresolved', host.text);
-    const open = found.filter((address) => !isClosed(address));
+    const open = await openOf(found, isClosed);
     if (open.length === 0) throw new Refused('private_network', host.text);
     const left = open.filter((text) => {
       const address = readAddress(text);
@@ -145,20 +181,28 @@ function createAdmission({ rules, resolve, isClosed }: EgressProxyOptions) {
   };
 }
 
+async function openOf(found: readonly string[], isClosed: IsClosed): Promise<string[]> {
+  const closed = await Promise.all(found.map((address) => isClosed(address)));
+  return found.filter((_, at) => closed[at] !== true);
+}
+
 function insist(verdict: Verdict, host: string): void {
   if (verdict !== 'allowed') throw new Refused(verdict, host);
 }
 
 /** The rules' proxy, which is reached at an address that was judged, as any other host. */
-function createUpstream({ rules: { proxy }, password, resolve, isClosed }: EgressProxyOptions) {
+function createUpstream(options: EgressProxyOptions) {
+  const { password, resolve, isClosed, isOwnHost } = options;
+  const { proxy } = options.rules;
   return async () => {
     const url = new URL(proxy?.server ?? '');
     const host = readHost(url.hostname);
     if (host === null) throw new RangeError('the proxy has no host');
     const found = host.kind === 'address' ? [host.text] : await resolve(host.text);
-    const open = found.filter((address) => !isClosed(address));
+    const open = await openOf(found, isClosed);
     const [first] = open;
-    if (first === undefined) throw new Refused('private_network', host.text);
+    if (first === undefined || isOwnHost?.(host.text) === true)
+      throw new Refused('private_network', host.text);
     url.username = encodeURIComponent(proxy?.username ?? '');
     url.password = encodeURIComponent(password ?? '');
     // SOCKS takes no look-up function; a certificate, which HTTPS has, is for the name.

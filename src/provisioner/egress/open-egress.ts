@@ -1,4 +1,5 @@
 import type { EgressRules } from '#events/egress.ts';
+import { createOwnAddresses, type OwnAddresses } from '#src/host/own-addresses.ts';
 import { closedNetworks, type IsClosed } from './closed-networks.ts';
 import type { EgressProxy } from './egress-proxy.ts';
 import type { ProxyPasswords } from './proxy-password.ts';
@@ -10,8 +11,8 @@ export type OpenEgress = (rules: EgressRules, sessionId: string) => Promise<Egre
 export type OpenEgressOptions = {
   /** Absent: a session whose proxy has a password gets no browser. */
   passwords?: Pick<ProxyPasswords, 'open'>;
-  /** Addresses that are closed beside private networks and this machine's own. */
-  closed?: readonly string[];
+  /** Closed beside private networks; default: this machine's own addresses. */
+  own?: OwnAddresses;
   /** For tests: other name servers and other closed networks. */
   resolve?: ResolveHost;
   isClosed?: IsClosed;
@@ -20,16 +21,18 @@ export type OpenEgressOptions = {
 /** Opens the proxies of a server's browsers. The first one loads the library. */
 export function createOpenEgress({
   passwords,
-  closed = [],
   resolve = createResolver(),
-  isClosed = closedNetworks(closed),
+  own = createOwnAddresses([], resolve),
+  isClosed = closedNetworks(own),
 }: OpenEgressOptions = {}): OpenEgress {
   return async (rules, sessionId) => {
     const { openEgressProxy } = await import('./egress-proxy.ts');
     const sealed = rules.proxy?.sealedPassword;
-    if (sealed === undefined) return openEgressProxy({ rules, resolve, isClosed });
+    const { isOwnHost } = own;
+    const common = { rules, resolve, isClosed, isOwnHost };
+    if (sealed === undefined) return openEgressProxy(common);
     if (passwords === undefined) throw new Error('the password of the egress proxy is sealed');
     const password = passwords.open(sealed, sessionId);
-    return openEgressProxy({ rules, password, resolve, isClosed });
+    return openEgressProxy({ ...common, password });
   };
 }

@@ -63,6 +63,9 @@ test.each([
   ['http://hooks.example.com/', 'not-https'],
   ['https://10.0.0.1/', 'inside'],
   ['https://inside.example/', 'inside'],
+  ['https://bss.example.org/api/sessions', 'own'],
+  ['https://alias.example/', 'own'],
+  ['https://203.0.113.7/', 'own'],
   ['hooks', 'not-a-url'],
 ])('the URL %s is refused: %s', async (url, reason) => {
   const { status, body } = await create({ url });

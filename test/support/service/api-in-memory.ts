@@ -48,6 +48,7 @@ import { withAccounts } from '#src/objects/owned-objects.ts';
 import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
+import { createOwnAddresses } from '#src/host/own-addresses.ts';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
 import { createProxyPasswords } from '#src/provisioner/egress/proxy-password.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
@@ -83,8 +84,12 @@ const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] }
 const JWK = { format: 'jwk' } as const;
 
 /** `inside.example` leads inside, every other name does not. */
-const resolveForTests = async (name: string) =>
-  name === 'inside.example' ? ['93.184.216.34', '10.1.2.3'] : ['93.184.216.34'];
+/** The service's address outside. */
+const OWN = '203.0.113.7';
+const resolveForTests = async (name: string) => {
+  if (name === 'inside.example') return ['93.184.216.34', '10.1.2.3'];
+  return name === 'alias.example' ? [OWN] : ['93.184.216.34'];
+};
 
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.
@@ -207,7 +212,11 @@ export async function startApp(
   const webhooks = {
     records: createMemoryWebhookRecords(),
     ...createWebhookSecrets(createMasterKeys([Buffer.alloc(32, 'key')])),
-    rules: { allowsPrivate: changes.allowsPrivateWebhooks ?? false, resolve: resolveForTests },
+    rules: {
+      allowsPrivate: changes.allowsPrivateWebhooks ?? false,
+      resolve: resolveForTests,
+      own: createOwnAddresses(['bss.example.org'], async () => [OWN]),
+    },
   };
   const take = createLocalLimiter(now);
   const signer = await createSigner(generateKeyPairSync('ed25519').privateKey.export(JWK));

@@ -107,8 +107,14 @@ describe('pauses', () => {
 describe('addresses', () => {
   const rules = {
     allowsPrivate: false,
-    resolve: async (name: string) =>
-      name === 'inside.example' ? ['93.184.216.34', '10.0.0.1'] : ['93.184.216.34'],
+    resolve: async (name: string) => {
+      if (name === 'inside.example') return ['93.184.216.34', '10.0.0.1'];
+      return name === 'alias.example' ? ['93.184.216.34', '203.0.113.7'] : ['93.184.216.34'];
+    },
+    own: {
+      isOwnHost: (host: string) => ['bss.example.org', '203.0.113.8'].includes(host),
+      isOwnAddress: async (address: string) => address === '203.0.113.7',
+    },
   };
 
   test.each([
@@ -131,6 +137,11 @@ describe('addresses', () => {
     ['https://[2002:a00:1::]/', 'inside'],
     ['https://[64:ff9b::a00:1]/', 'inside'],
     ['https://inside.example/', 'inside'],
+    ['https://bss.example.org/api/sessions', 'own'],
+    ['https://BSS.example.org.:8443/', 'own'],
+    ['https://203.0.113.8/', 'own'],
+    ['https://0xcb.0.0x71.7/', 'own'],
+    ['https://alias.example/', 'own'],
     ['https://hooks.example.com:8443/path?key=1', null],
     ['https://[2606:4700::1]/', null],
   ])('%s: %s', async (url, flaw) => {
@@ -147,10 +158,13 @@ describe('addresses', () => {
 
   test('a name that has an address inside at the moment of the connection is refused', async () => {
     expect(await reachableAddresses('inside.example', rules)).toEqual({
-      ...{ addresses: [], isRefused: true },
+      ...{ addresses: [], flaw: 'inside' },
+    });
+    expect(await reachableAddresses('alias.example', rules)).toEqual({
+      ...{ addresses: [], flaw: 'own' },
     });
     const rebound = { ...rules, resolve: async () => ['127.0.0.1'] };
-    expect((await reachableAddresses('hooks.example.com', rebound)).isRefused).toBe(true);
+    expect((await reachableAddresses('hooks.example.com', rebound)).flaw).toBe('inside');
   });
 });
 

@@ -68,6 +68,7 @@ const flaws: Record<UrlFlaw, string> = {
   'not-a-url': 'url must be an address like https://hooks.example.com/path, without a fragment.',
   'not-https': 'url must begin with https://.',
   inside: 'url leads to a private, loopback or link-local address.',
+  own: 'url leads to this service itself.',
 };
 
 /** Why a URL is refused; null: it is not. The URL is not in the answer: it may hold credentials. */

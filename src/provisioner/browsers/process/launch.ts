@@ -30,7 +30,8 @@ import {
 import { makeDownloadsFolder } from './folders.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { writePreferences } from './preferences.ts';
-import { unpackProfile } from './profile-folder.ts';
+import { createPeerCheck } from './peers.ts';
+import { makeProfileFolder, unpackProfile } from './profile-folder.ts';
 import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
 import { offerDriver, type OfferedDriver } from './webdriver.ts';
@@ -203,13 +204,7 @@ async function spawnPrograms(
   records.write(record);
   const place = { folder, env: environment(folder, record.display), user };
   let display: Display | null = null;
-  if (record.display !== null) {
-    writeCookie(folder, user);
-    writeKeymap(folder, user);
-    writePassword(folder, spec.vncPassword, user);
-  }
-  await makeDownloadsFolder(folder, user);
-  if (user !== undefined) chownSync(folder, user.uid, user.gid);
+  await fillFolder(folder, spec, { user, hasDisplay: record.display !== null, signal });
   const preparing = prepareProfile(spec, { folder, user }, signal);
   // A failure is thrown where it is awaited.
   preparing.catch(() => undefined);
@@ -220,10 +215,8 @@ async function spawnPrograms(
     await untilListening(display, signal);
   }
   await preparing;
-  const extensions = join(folder, EXTENSIONS_FOLDER);
-  if (spec.extensions !== undefined)
-    await unpackInto(extensions, spec.extensions, { owner: user, signal });
-  const proxyPort = spec.egress === undefined ? null : await spec.egress.listen();
+  const isPeer = createPeerCheck(() => record.sessions, user);
+  const proxyPort = spec.egress === undefined ? null : await spec.egress.listen(isPeer);
   const { child: chromium, listening } = startChromium(programs.chromium, spec, {
     ...place,
     proxyPort,
@@ -233,13 +226,37 @@ async function spawnPrograms(
   return { record, display, chromium, listening, driver: null };
 }
 
+/** Fills the profile as the browser's user, whose folder it is by now. */
 async function prepareProfile(
   { profile }: BrowserSpec,
   place: { folder: string; user: BrowserUser },
   signal: AbortSignal,
 ): Promise<void> {
-  await unpackProfile(profile?.tar ?? null, place, signal);
+  const tar = profile?.tar ?? null;
+  if (tar !== null) await unpackProfile(tar, place, signal);
   await writePreferences(join(place.folder, 'profile'), place.user);
+}
+
+/**
+ * Puts all that this process writes into a browser's folder, and gives that to the browser's user
+ * then: until the end no other user can enter it, and replace a folder in it by a link.
+ */
+export async function fillFolder(
+  folder: string,
+  spec: BrowserSpec,
+  { user, hasDisplay, signal }: { user: BrowserUser; hasDisplay: boolean; signal: AbortSignal },
+): Promise<void> {
+  if (hasDisplay) {
+    writeCookie(folder, user);
+    writeKeymap(folder, user);
+    writePassword(folder, spec.vncPassword, user);
+  }
+  await makeDownloadsFolder(folder, user);
+  if (spec.profile?.tar != null) makeProfileFolder({ folder, user });
+  const extensions = join(folder, EXTENSIONS_FOLDER);
+  if (spec.extensions !== undefined)
+    await unpackInto(extensions, spec.extensions, { owner: user, signal });
+  if (user !== undefined) chownSync(folder, user.uid, user.gid);
 }
 
 /** The browser's WebDriver, in a session of its own that ends with the browser. */

@@ -11,16 +11,20 @@ type Place = { folder: string; user: BrowserUser };
 
 const TAR = '/bin/tar';
 
-/** Makes the profile's folder from a tar; null: leaves it to Chromium. @throws Error */
-export async function unpackProfile(
-  tar: AsyncIterable<Uint8Array> | null,
-  { folder, user }: Place,
-  signal: AbortSignal,
-): Promise<void> {
-  if (tar === null) return;
+/** Makes the profile's folder, before the browser's user can enter the one that it is in. */
+export function makeProfileFolder({ folder, user }: Place): void {
   const profile = join(folder, 'profile');
   mkdirSync(profile, { mode: 0o700 });
   if (user !== undefined) chownSync(profile, user.uid, user.gid);
+}
+
+/** Fills the profile's folder from a tar, as the browser's user. @throws Error */
+export async function unpackProfile(
+  tar: AsyncIterable<Uint8Array>,
+  { folder, user }: Place,
+  signal: AbortSignal,
+): Promise<void> {
+  const profile = join(folder, 'profile');
   const unpacking = start(unpackArguments(profile), user, ['pipe', 'ignore', 'pipe']);
   const { stdin } = unpacking.child;
   if (stdin === null) throw new Error('tar has no input');

@@ -76,6 +76,18 @@ export async function freezeProcesses(tree: ProcessTree): Promise<Disposable> {
   throw new Error('the browser starts processes faster than they can be stopped');
 }
 
+/** The processes in the sessions, as long as the leaders live. */
+export async function pidsIn(sessions: readonly Session[]): Promise<number[]> {
+  const processes = await readProcesses();
+  const byPid = new Map(processes.map((process) => [process.pid, process]));
+  const living = new Set(
+    sessions
+      .filter(({ pid, startTicks }) => byPid.get(pid)?.startTicks === startTicks)
+      .map(({ pid }) => pid),
+  );
+  return processes.filter(({ session }) => living.has(session)).map(({ pid }) => pid);
+}
+
 /** Bytes of memory that the processes use; of what several share, each counts its part. */
 export async function memoryOf(tree: ProcessTree): Promise<number> {
   const found = processesOf(tree, await readProcesses());

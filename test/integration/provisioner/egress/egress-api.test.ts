@@ -4,6 +4,8 @@ import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
+// The library of proxies is loaded by the first session with rules, while no virtual time may pass.
+await import('#src/provisioner/egress/egress-proxy.ts');
 const { beforeAll, afterAll } = useVirtualTime();
 
 type App = Awaited<ReturnType<typeof startApp>>;
@@ -78,6 +80,11 @@ test.each([
   ['a pattern', { allow: ['https://example.com'] }, 'egress.allow.0'],
   ['a later pattern', { deny: ['example.com', '10.0.0.0/40'] }, 'egress.deny.1'],
   ['the proxy', { proxy: { server: 'ftp://example.com' } }, 'egress.proxy.server'],
+  [
+    'a proxy that is the service',
+    { proxy: { server: 'http://BSS.example.org:3128' } },
+    'egress.proxy.server',
+  ],
   ['a password alone', { proxy: { server: 'http://a.b', password: 'x' } }, 'egress.proxy.username'],
   ['too many patterns', { allow: Array(101).fill('a.example') }, 'egress.allow'],
   ['too long patterns', { allow: Array(50).fill('a'.repeat(60)).map(distinct) }, 'egress'],

@@ -4,7 +4,11 @@ import { connect, createServer as createTcpServer, type AddressInfo, type Socket
 import { Server } from 'proxy-chain';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import type { EgressRules } from '#events/egress.ts';
-import { openEgressProxy, type EgressProxy } from '#src/provisioner/egress/egress-proxy.ts';
+import {
+  openEgressProxy,
+  type EgressProxy,
+  type IsPeer,
+} from '#src/provisioner/egress/egress-proxy.ts';
 
 /** A web server on 127.0.0.1, which stands for the Internet; 127.0.0.9 is a private network. */
 const web = createServer((asked, answer) =>
@@ -32,11 +36,19 @@ const NAMES: Record<string, string[]> = {
   'both.example.com': [PRIVATE, '127.0.0.1'],
   'denied.example.com': ['127.0.0.2'],
   'proxy.example.com': ['127.0.0.1'],
+  'own.example.com': ['127.0.0.1'],
 };
 
 type Opened = EgressProxy & { port: number; asked: string[] };
 
-async function open(rules: Partial<EgressRules>, password?: string): Promise<Opened> {
+/** The connections of this process are the browser's. */
+const everyone = async () => true;
+
+async function open(
+  rules: Partial<EgressRules>,
+  password?: string,
+  isPeer: IsPeer = everyone,
+): Promise<Opened> {
   const asked: string[] = [];
   const proxy = openEgressProxy({
     rules: { deny: [], ...rules },
@@ -45,10 +57,11 @@ async function open(rules: Partial<EgressRules>, password?: string): Promise<Ope
       asked.push(name);
       return NAMES[name] ?? [];
     },
-    isClosed: (address) => address === PRIVATE || !address.startsWith('127.'),
+    isClosed: async (address) => address === PRIVATE || !address.startsWith('127.'),
+    isOwnHost: (host) => host === 'own.example.com',
   });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
-  return { ...proxy, port: await proxy.listen(), asked };
+  return { ...proxy, port: await proxy.listen(isPeer), asked };
 }
 
 /** GET through the proxy, as a browser does for plain HTTP. */
@@ -201,9 +214,36 @@ describe('with a proxy of the session', () => {
     expect(await get(proxy, '127.0.0.1')).toMatchObject({ status: 403 });
     expect(seen).toEqual([]);
     const inside = server.replace('proxy.', 'inside.');
-    const other = await open({ proxy: { server: inside } });
-    expect(await get(other, '127.0.0.1')).toMatchObject({ refused: 'private_network' });
+    for (const host of [inside, server.replace('proxy.', 'own.')]) {
+      const other = await open({ proxy: { server: host } });
+      expect(await get(other, '127.0.0.1')).toMatchObject({ refused: 'private_network' });
+    }
   });
+});
+
+test('a connection that is not its browser’s gets no way out, and counts nothing', async () => {
+  const asked: { clientPort: number; serverPort: number }[] = [];
+  const proxy = await open({}, undefined, async (connection) => {
+    asked.push(connection);
+    return false;
+  });
+  expect(await get(proxy, 'open.example.com')).toEqual({
+    status: 403,
+    refused: undefined,
+    body: 'This proxy is of another browser.\n',
+  });
+  expect((await tunnel(proxy, `open.example.com:${echoPort}`)).status).toBe(403);
+  expect(asked.map(({ serverPort }) => serverPort)).toEqual([proxy.port, proxy.port]);
+  expect([proxy.asked, proxy.takeTraffic()]).toEqual([[], null]);
+  const broken = await open({}, undefined, () => Promise.reject(new Error('/proc is away')));
+  expect((await get(broken, 'open.example.com')).status).toBe(403);
+});
+
+test('the service is not reached by its own name, whatever that resolves to', async () => {
+  const proxy = await open({});
+  expect(await get(proxy, 'own.example.com')).toMatchObject({ refused: 'private_network' });
+  expect((await tunnel(proxy, `own.example.com:${echoPort}`)).status).toBe(403);
+  expect(proxy.asked).toEqual([]);
 });
 
 test('the end of the proxy ends its tunnels', async () => {

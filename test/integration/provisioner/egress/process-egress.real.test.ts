@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
-import { openProcessBrowsers } from '#test/support/browsers/browsers.fixture.ts';
+import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { evaluate, openCdp, openProcessBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 import { attemptAll, heldBack } from '#test/support/browsers/egress-attempts.ts';
 import { siteProgram } from '#test/support/servers/outside-site.ts';
 import { freePort } from '#test/support/servers/ports.ts';
@@ -35,6 +37,49 @@ it('a browser that is started with its proxy has no way past it', async () => {
   expect(refused.get('denied.localhost')).toBe('not_allowed');
   expect(refused.get('trick.localhost')).toBe('private_network');
   expect(refused.get('allowed.localhost')).toBeUndefined();
+});
+
+it('a browser’s proxy is no way out for another browser, nor for other programs', async () => {
+  const port = await freePort();
+  await openSite(port);
+  await using opened = await openProcessBrowsers();
+  const openEgress = createOpenEgress({
+    resolve: async () => ['127.0.0.1'],
+    isClosed: () => false,
+  });
+  await using egress = await openEgress({ allow: ['allowed.localhost'], deny: [] }, 'ses_1');
+  const common = {
+    vncPassword: 'aB3dE6gH',
+    screen: { width: 800, height: 600 },
+    headless: true,
+  } as const;
+  const own = await opened.browsers.launch({ ...common, workloadId: 'wl_own', egress });
+  const other = await opened.browsers.launch({ ...common, workloadId: 'wl_other' });
+  const proxyPort = await egress.listen(async () => false);
+  const url = `http://allowed.localhost:${port}/`;
+
+  /** What a page of a browser context with this proxy finds at the URL. */
+  async function found({ cdp: address }: RunningBrowser, context: object): Promise<unknown> {
+    using cdp = await openCdp(address);
+    const { browserContextId } = await cdp.send('Target.createBrowserContext', context);
+    const made = { url: 'about:blank', browserContextId };
+    const { targetId } = await cdp.send('Target.createTarget', made);
+    const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
+    await cdp.send('Page.navigate', { url }, String(sessionId));
+    const text = `new Promise((done) => document.readyState === 'complete'
+      ? done(document.body.innerText) : onload = () => done(document.body.innerText))`;
+    return await evaluate(cdp, String(sessionId), text);
+  }
+  const stolen = {
+    proxyServer: `http://127.0.0.1:${proxyPort}`,
+    proxyBypassList: '<-loopback>',
+  };
+  expect(await found(other, stolen)).toContain('This proxy is of another browser.');
+  const asked = request({ port: proxyPort, path: url, headers: { host: 'allowed.localhost' } });
+  const [answer] = (await once(asked.end(), 'response')) as [IncomingMessage];
+  expect(answer.statusCode).toBe(403);
+  answer.resume();
+  expect(await found(own, {})).not.toContain('This proxy is of another browser.');
 });
 
 /** Starts the site. @returns the lines in which it says what arrived */

@@ -25,7 +25,7 @@ test('what a browser was refused is recorded at the end of its session, before t
   expect(workload?.egress).toBe('simulated');
   const door = doors.get(workload?.workloadId ?? '');
   if (door === undefined) throw new Error('it was launched without a proxy');
-  const port = await door.listen();
+  const port = await door.listen(async () => true);
   const asked = request({ port, path: 'http://denied.example.com/' }).end();
   const [answer] = (await once(asked, 'response')) as [IncomingMessage];
   expect(answer.resume().statusCode).toBe(403);

@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createPeerCheck, findPeer } from '#src/provisioner/browsers/process/peers.ts';
+import { processStart, type Session } from '#src/provisioner/browsers/process/tree.ts';
+
+/** Who is at the other end of a connection on loopback. */
+
+let server: Server;
+let serverPort: number;
+beforeAll(async () => {
+  server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  serverPort = (server.address() as AddressInfo).port;
+});
+afterAll(() => server.close());
+
+const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
+
+/** A program in a session of its own that connects, or lets a child of its own do so. */
+async function connected(how: 'itself' | 'a child', as = user): Promise<[Session, number]> {
+  const code = `require('node:net').connect(${serverPort}, '127.0.0.1').resume()`;
+  const args =
+    how === 'itself'
+      ? ['-e', code]
+      : [
+          '-e',
+          `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(code)}])`,
+        ];
+  const coming = once(server, 'connection') as Promise<[Socket]>;
+  const child = spawn(process.execPath, args, { detached: true, stdio: 'ignore', cwd: '/', ...as });
+  const { pid = 0 } = child;
+  onTestFinished(() => void process.kill(-pid, 'SIGKILL'));
+  const [socket] = await coming;
+  onTestFinished(() => void socket.destroy());
+  const session = { pid, startTicks: processStart(pid) ?? 0 };
+  return [session, socket.remotePort ?? 0];
+}
+
+test.each(['itself', 'a child'] as const)(
+  'a connection of a browser is its own if %s made it, and that of no other browser',
+  async (how) => {
+    const [mine, clientPort] = await connected(how);
+    const [other, otherPort] = await connected(how);
+    const isMine = createPeerCheck(() => [mine], user);
+    expect(await isMine({ clientPort, serverPort })).toBe(true);
+    expect(await isMine({ clientPort: otherPort, serverPort })).toBe(false);
+    const isOthers = createPeerCheck(() => [other], user);
+    expect(await isOthers({ clientPort: otherPort, serverPort })).toBe(true);
+    expect(await isOthers({ clientPort, serverPort })).toBe(false);
+  },
+);
+
+test('a connection of another program, or one that is gone, is not the browser’s', async () => {
+  const [mine] = await connected('itself');
+  const isMine = createPeerCheck(() => [mine], user);
+  const socket = connect(serverPort, '127.0.0.1');
+  await once(socket, 'connect');
+  const clientPort = socket.localPort ?? 0;
+  expect(await isMine({ clientPort, serverPort })).toBe(false);
+  socket.destroy();
+  await once(socket, 'close');
+  expect(await isMine({ clientPort, serverPort })).toBe(false);
+});
+
+test('a pid that belongs to another program by now is not the browser’s', async () => {
+  const [mine, clientPort] = await connected('itself');
+  const reused = { ...mine, startTicks: mine.startTicks - 1 };
+  expect(await createPeerCheck(() => [reused], user)({ clientPort, serverPort })).toBe(false);
+  expect(await createPeerCheck(() => [], user)({ clientPort, serverPort })).toBe(false);
+});
+
+test('the client’s end is found by both ports, and only while it is connected', () => {
+  const row = (local: string, remote: string, state: string, uid: number, inode: number) =>
+    `   1: ${local} ${remote} ${state} 0:0 00:0 0 ${uid} 0 ${inode} 1 0`;
+  const table = [
+    '  sl  local_address rem_address st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode',
+    row('0100007F:1F90', '00000000:0000', '0A', 0, 1),
+    row('0100007F:1F90', '0100007F:C001', '01', 0, 2),
+    row('0100007F:C001', '0100007F:1F91', '01', 7, 3),
+    row('0100007F:C001', '0100007F:1F90', '06', 7, 4),
+    row('0100007F:C001', '0100007F:1F90', '01', 65_534, 5),
+  ].join('\n');
+  const found = findPeer(table, { clientPort: 0xc001, serverPort: 0x1f90 });
+  expect(found).toEqual({ uid: 65_534, inode: '5' });
+  expect(findPeer(table, { clientPort: 0xc002, serverPort: 0x1f90 })).toBeNull();
+});
