@@ -3,6 +3,7 @@ import { chown, mkdir, open, rename, rm, symlink, type FileHandle } from 'node:f
 import { join } from 'node:path';
 import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
 import { FolderGone, type BrowserFolders } from '../browsers.ts';
+import { at, openFolder } from './open-folder.ts';
 import type { BrowserUser } from './programs.ts';
 
 /** A file that is being written; no file of a session has this name. */
@@ -12,28 +13,37 @@ const PIECE_BYTES = 256 * 1024;
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * The folders of process browsers, on the host's file system. The browser's user owns a folder and
- * may put links there, so files are opened without following one.
+ * The folders of process browsers, on the host's file system. The browser's user owns them and may
+ * put links there, in place of a folder too: each folder on the way is opened without following
+ * one, and what is done in the last is done by its descriptor.
  * @param folderOf the browser's own folder; null: the browser is not there
  */
 export function createProcessFolders(
   folderOf: (workloadId: string) => string | null,
   user: BrowserUser,
 ): BrowserFolders {
-  function place(workloadId: string, name: string): string {
-    const folder = folderOf(workloadId);
-    if (folder === null) throw new FolderGone(`browser ${workloadId} is gone`);
-    return join(folder, DOWNLOADS_FOLDER, name);
+  function folder(workloadId: string): string {
+    const found = folderOf(workloadId);
+    if (found === null) throw new FolderGone(`browser ${workloadId} is gone`);
+    return found;
+  }
+  /** Opens the downloads folder. @throws Error if a link is in its place or in its folder's */
+  async function downloadsOf(workloadId: string): Promise<FileHandle> {
+    await using own = await openFolder(folder(workloadId));
+    return await openFolder(at(own, DOWNLOADS_FOLDER));
   }
   return {
-    path: place,
+    path: (workloadId, name) => join(folder(workloadId), DOWNLOADS_FOLDER, name),
     async read(workloadId, name, signal) {
-      const path = place(workloadId, name);
+      const downloads = await orNull(downloadsOf(workloadId));
+      if (downloads === null) return null;
+      await using _ = downloads;
       // A pipe would block the opening until somebody writes.
-      const file = await orNull(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+      const file = await orNull(open(at(downloads, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
       if (file === null) return null;
       const stat = await file.stat();
-      if (!stat.isFile()) {
+      // A file of somebody else may be a second name of one that the user cannot read.
+      if (!stat.isFile() || (user !== undefined && stat.uid !== user.uid)) {
         await file.close();
         return null;
       }
@@ -44,8 +54,8 @@ export function createProcessFolders(
       };
     },
     async write(workloadId, name, { body }, signal) {
-      const path = place(workloadId, name);
-      const part = place(workloadId, `${name.slice(0, 16)}${PART}${process.hrtime.bigint()}`);
+      await using downloads = await downloadsOf(workloadId);
+      const part = at(downloads, `${name.slice(0, 16)}${PART}${process.hrtime.bigint()}`);
       const file = await open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
       try {
         for await (const piece of body) {
@@ -53,7 +63,7 @@ export function createProcessFolders(
           await file.write(piece);
         }
         if (user !== undefined) await file.chown(user.uid, user.gid);
-        await rename(part, path);
+        await rename(part, at(downloads, name));
       } catch (error) {
         await rm(part, { force: true });
         throw error;
@@ -62,16 +72,22 @@ export function createProcessFolders(
       }
     },
     async rename(workloadId, from, to) {
-      const moved = rename(place(workloadId, from), place(workloadId, to));
+      const downloads = await orNull(downloadsOf(workloadId));
+      if (downloads === null) return false;
+      await using _ = downloads;
+      const moved = rename(at(downloads, from), at(downloads, to));
       return (await orNull(moved.then(() => true))) ?? false;
     },
     async remove(workloadId, name) {
-      await rm(place(workloadId, name), { force: true });
+      const downloads = await orNull(downloadsOf(workloadId));
+      if (downloads === null) return;
+      await using _ = downloads;
+      await rm(at(downloads, name), { force: true });
     },
   };
 }
 
-/** Makes the downloads folder in a browser's own folder, before the browser starts. */
+/** Makes the downloads folder in a browser's own folder, before its user can enter that. */
 export async function makeDownloadsFolder(folder: string, user: BrowserUser): Promise<void> {
   const path = join(folder, DOWNLOADS_FOLDER);
   await mkdir(path, { mode: 0o700 });
@@ -92,13 +108,13 @@ async function* bytesOf(file: FileHandle, bytes: number, signal: AbortSignal) {
   }
 }
 
-/** Null: there is no such file, or a link is in its place. */
+/** Null: there is no such file or folder, or a link is in its place. */
 async function orNull<Result>(work: Promise<Result>): Promise<Result | null> {
   try {
     return await work;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ELOOP' || code === 'ENXIO') return null;
+    if (['ENOENT', 'ELOOP', 'ENOTDIR', 'ENXIO'].includes(code ?? '')) return null;
     throw error;
   }
 }
