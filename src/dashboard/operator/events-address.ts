@@ -5,6 +5,7 @@ export const KINDS = [
   { kind: 'session', title: 'sessions', isOrganizations: true },
   { kind: 'workload', title: 'browsers', isOrganizations: false },
   { kind: 'server', title: 'servers', isOrganizations: false },
+  { kind: 'archive', title: 'archive', isOrganizations: false },
   { kind: 'ledger', title: 'credits', isOrganizations: true },
   { kind: 'profile', title: 'profiles', isOrganizations: true },
   { kind: 'organization', title: 'organizations', isOrganizations: true },
