@@ -7,17 +7,11 @@ import { openEntries, tablesOf } from './lookups/lookup-files.ts';
 import type { Range } from './lookups/lookup-names.ts';
 import { LookupSearch, type Place } from './lookups/lookup-search.ts';
 import { beginningWith, decompressLines, recordsIn, type Wanted } from './frames.ts';
-import {
-  readFrameSums,
-  readIndex,
-  sumOf,
-  type ProvenEntries,
-  type SegmentIndex,
-} from './read-index.ts';
+import { readIndex, sumOf, type ProvenEntries, type SegmentIndex } from './read-index.ts';
 import { readManifests, type TrustedManifest } from './read-manifests.ts';
 import { ahead } from './pipeline.ts';
 import { CorruptSegment, dataName, type SegmentManifest } from './manifest.ts';
-import { aggregateOf, lastWhere, nanosOf, SUM_BYTES, type FrameTable } from './segment-index.ts';
+import { aggregateOf, lastWhere, nanosOf, type FrameTable } from './segment-index.ts';
 
 /**
  * Reads sealed segments, and nothing that is not what was sealed: the manifests are verified when
@@ -296,22 +290,10 @@ class ArchiveReader {
       if (!(error instanceof FileMissing)) throw error;
       throw corrupt('the data is missing', error);
     });
-    if (!sumOf(data).equals(sha256 ?? (await this.#frameSum(segment, number))))
-      throw corrupt('the frame is not the one that was sealed');
+    if (!sumOf(data).equals(sha256)) throw corrupt('the frame is not the one that was sealed');
     return decompressLines(data, rawLength).catch((error: unknown) => {
       throw corrupt('the frame cannot be decompressed', error);
     });
-  }
-
-  /** Of a segment whose index has no sums. */
-  async #frameSum(segment: number, frame: number): Promise<Buffer> {
-    const sums = await this.#cache.get(
-      `sums:${segment}`,
-      ({ length }) => length,
-      async () =>
-        readFrameSums(this.#files, this.#manifest(segment), await this.#frameTable(segment)),
-    );
-    return sums.subarray(frame * SUM_BYTES, (frame + 1) * SUM_BYTES);
   }
 
   async #frameTable(segment: number): Promise<FrameTable> {

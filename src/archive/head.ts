@@ -4,7 +4,7 @@ import { loadState } from '#src/event-store/load-state.ts';
 
 /**
  * Where the archive ends, as the event store knows it: who may write to the archive's files may not
- * write this. Null: nothing was sealed, or by an early release that did not record it.
+ * write this. Null: no run of the archivist has recorded it.
  */
 export type ReadHead = () => Promise<ArchiveState | null>;
 

@@ -1,7 +1,6 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
-import { CorruptSegment, dataName, indexName, sha256Of, type SegmentManifest } from './manifest.ts';
-import { cut } from './pipeline.ts';
+import { CorruptSegment, indexName, sha256Of, type SegmentManifest } from './manifest.ts';
 import { ENTRY_BYTES, FrameTable, SUM_BYTES } from './segment-index.ts';
 
 /** Entries are read and proved in blocks of so many. */
@@ -58,32 +57,4 @@ export function sumOf(bytes: Buffer): Buffer {
 export function areProven(entries: Buffer, sums: Buffer, block: number): boolean {
   const found = blockSums(entries);
   return sums.subarray(block * SUM_BYTES, block * SUM_BYTES + found.length).equals(found);
-}
-
-/**
- * The SHA-256 of each frame of a segment whose index has none: all of its data is read once, and
- * compared with the manifest.
- * @throws CorruptSegment
- */
-export async function readFrameSums(
-  files: ArchiveFiles,
-  { number, data_sha256 }: Pick<SegmentManifest, 'number' | 'data_sha256'>,
-  table: FrameTable,
-): Promise<Buffer> {
-  const fail = (problem: string, cause?: unknown) =>
-    new CorruptSegment(number, null, problem, { cause, file: dataName(number) });
-  const whole = createHash('sha256');
-  const sums: Buffer[] = [];
-  const lengths = Array.from({ length: table.frames }, (_, at) => table.frame(at).length);
-  try {
-    for await (const piece of cut(files.stream(dataName(number)), lengths)) {
-      whole.update(piece);
-      sums.push(sumOf(piece));
-    }
-  } catch (error) {
-    if (!(error instanceof FileMissing)) throw error;
-    throw fail('the data is missing', error);
-  }
-  if (whole.digest('hex') !== data_sha256) throw fail('the data was altered');
-  return Buffer.concat(sums);
 }

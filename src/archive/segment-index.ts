@@ -20,8 +20,7 @@ export type Frame = {
   length: number;
   rawLength: number;
   crc32: number;
-  /** SHA-256 of the frame; null: the index of an early release, which has none. */
-  sha256: Buffer | null;
+  sha256: Buffer;
   /** From 1 on. */
   firstLine: number;
   firstSequence: number;
@@ -124,11 +123,11 @@ export class IndexBuilder {
     this.#seen.clear();
   }
 
-  /** The bytes of the index file; without sums, as an early release wrote it. */
-  build({ hasSums = true } = {}): Buffer {
+  /** The bytes of the index file. */
+  build(): Buffer {
     const entriesAt = HEADER_BYTES + this.frames.length * ROW_BYTES;
     const sumsAt = entriesAt + this.#count * ENTRY_BYTES;
-    const file = Buffer.alloc(sumsAt + (hasSums ? this.frames.length * SUM_BYTES : 0));
+    const file = Buffer.alloc(sumsAt + this.frames.length * SUM_BYTES);
     file.write(MAGIC);
     file.writeUInt32BE(this.#segment, 12);
     file.writeUInt32BE(this.frames.length, 16);
@@ -141,7 +140,7 @@ export class IndexBuilder {
       writeEntry(file, entriesAt + at * ENTRY_BYTES, hash, place);
     }
     for (const [at, { sha256 }] of this.frames.entries())
-      if (hasSums) sha256?.copy(file, sumsAt + at * SUM_BYTES);
+      sha256.copy(file, sumsAt + at * SUM_BYTES);
     return file;
   }
 
@@ -200,7 +199,7 @@ export class FrameTable {
   readonly entries: number;
   readonly entriesAt: number;
   readonly #rows: Buffer;
-  readonly #sums: Buffer | null;
+  readonly #sums: Buffer;
 
   /**
    * @param bytes of the whole file
@@ -218,19 +217,15 @@ export class FrameTable {
     this.entries = bytes.readUInt32BE(20);
     this.entriesAt = HEADER_BYTES + this.frames * ROW_BYTES;
     const sumsAt = this.entriesAt + this.entries * ENTRY_BYTES;
-    const hasSums = bytes.length === sumsAt + this.frames * SUM_BYTES;
-    if (bytes.length !== sumsAt && !hasSums) throw fail('the index has another length');
+    if (bytes.length !== sumsAt + this.frames * SUM_BYTES)
+      throw fail('the index has another length');
     // Copies: the entries are not kept in memory.
     this.#rows = Buffer.from(bytes.subarray(0, this.entriesAt));
-    this.#sums = hasSums ? Buffer.from(bytes.subarray(sumsAt)) : null;
+    this.#sums = Buffer.from(bytes.subarray(sumsAt));
   }
 
   get bytes(): number {
-    return this.#rows.length + (this.#sums?.length ?? 0);
-  }
-
-  get hasSums(): boolean {
-    return this.#sums !== null;
+    return this.#rows.length + this.#sums.length;
   }
 
   /** The frame of that number, from 0 on. */
@@ -242,7 +237,7 @@ export class FrameTable {
       length: this.#rows.readUInt32BE(place + 8),
       rawLength: this.#rows.readUInt32BE(place + 12),
       crc32: this.#rows.readUInt32BE(place + 16),
-      sha256: this.#sums?.subarray(number * SUM_BYTES, (number + 1) * SUM_BYTES) ?? null,
+      sha256: this.#sums.subarray(number * SUM_BYTES, (number + 1) * SUM_BYTES),
       firstLine: this.#rows.readUInt32BE(place + 20),
       firstSequence: this.#rows.readUIntBE(place + 26, 6),
       firstStoredAt: this.#rows.readBigInt64BE(place + 32),

@@ -37,6 +37,8 @@ export type SealOptions = {
 
 const RECORDS_MAX = 500_000;
 const BYTES_MAX = 1024 ** 3;
+/** Until a frame is compressed. */
+const NO_SUM = Buffer.alloc(0);
 /** Frames that are compressed at once: more than cores, so that none is idle. */
 const FRAMES_AT_ONCE = 4;
 
@@ -197,7 +199,7 @@ class SegmentDraft {
         length: 0,
         rawLength: 0,
         crc32: 0,
-        sha256: null,
+        sha256: NO_SUM,
         firstLine,
         firstSequence,
         firstStoredAt: nanosOf(storedAt),

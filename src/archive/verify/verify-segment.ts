@@ -46,7 +46,7 @@ export async function verifyFiles(
     findings.push(findingOf(segment, 'data', error));
     return findings;
   }
-  const index = sha256Of(scan.index.build({ hasSums: table?.hasSums ?? true }));
+  const index = sha256Of(scan.index.build());
   if (index !== manifest.index_sha256)
     findings.push({ segment, line: null, problem: 'the index differs from what the data says' });
   return findings;
@@ -118,7 +118,7 @@ class SegmentScan {
     }
     const range = `lines ${firstLine} to ${this.#records}`;
     const sum = sumOf(data);
-    if (row !== null && (crc32(data) !== row.crc32 || row.sha256?.equals(sum) === false))
+    if (row !== null && (crc32(data) !== row.crc32 || !row.sha256.equals(sum)))
       throw this.#fail(firstLine, `the compressed bytes of ${range} were altered`);
     if (first === null) throw this.#fail(firstLine, 'its frame has no lines');
     this.index.addFrame({

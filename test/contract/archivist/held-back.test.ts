@@ -156,7 +156,7 @@ describe('an archive is refused, and nothing is purged,', () => {
     await expect(run({ files, context })).rejects.toThrow(error);
     expect(await test.store.log.info()).toEqual(before);
   };
-  /** The log of an early release, which does not record where its archive ends. */
+  /** A log that does not know where its archive ends. */
   const withoutHead = () => {
     const { eventStore } = test.store;
     const headless: typeof eventStore = {

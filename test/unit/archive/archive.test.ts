@@ -6,13 +6,8 @@ import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { chainLine, recordText } from '#src/archive/chain.ts';
 import { rebuildLookups } from '#src/archive/lookups/lookup-files.ts';
-import {
-  genesisHash,
-  sha256Of,
-  signManifest,
-  type SegmentManifest,
-} from '#src/archive/manifest.ts';
-import { aggregateOf, FrameTable } from '#src/archive/segment-index.ts';
+import { genesisHash } from '#src/archive/manifest.ts';
+import { aggregateOf } from '#src/archive/segment-index.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
 import { verifyArchive } from '#src/archive/verify/verify.ts';
 import {
@@ -255,27 +250,6 @@ describe('a reader', () => {
     await expect(rest).rejects.toThrow('segment 3, line 1: the data is missing');
     await files.remove('000002.json');
     await expect(openArchive(files)).rejects.toThrow('segment 2: the manifest is missing');
-  });
-
-  it('proves a segment whose index has no hashes of frames by all of its data', async () => {
-    const files = createMemoryFiles();
-    const records = all.slice(0, 600);
-    const [manifest] = await seal(files, records);
-    const index = await files.read('000001.index');
-    const { frames } = new FrameTable(1, index);
-    expect(frames).toBeGreaterThan(2);
-    const early = index.subarray(0, index.length - frames * 32);
-    const signed = { ...(manifest as SegmentManifest), index_sha256: sha256Of(early) };
-    await files.write('000001.index', early);
-    await files.write('000001.json', await signManifest(signed, signer));
-    expect(await collect((await openArchive(files)).records.read(everything))).toEqual(records);
-    const { findings } = await verifyArchive(files, { signer: signer.fingerprint, log: LOG });
-    expect(findings).toEqual([]);
-    const data = await files.read('000001.ndjson.zst');
-    data[data.length - 1] = (data.at(-1) ?? 0) ^ 1;
-    await files.write('000001.ndjson.zst', data);
-    const first = (await openArchive(files)).records.read({ ...everything, upTo: 10 });
-    await expect(collect(first)).rejects.toThrow('segment 1: the data was altered');
   });
 
   it('has nothing of an empty archive', async () => {
