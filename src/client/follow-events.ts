@@ -100,8 +100,8 @@ function requestOf(path: string, options: EventsOptions, { lastId }: Position): 
 }
 
 /**
- * The messages of one connection, which is closed after 45 s of silence. A response without a body
- * means that the stream is complete (null).
+ * The messages of one connection, which is closed after 45 s of silence; the first has the position
+ * at which it begins. A response without a body means that the stream is complete (null).
  */
 async function* listen(
   requester: Requester,
@@ -112,8 +112,10 @@ async function* listen(
   const silent = () => cut.abort(new Error('nothing was received for 45 s'));
   let timer = setTimeout(silent, SILENCE_MS);
   try {
-    const { body, status } = await requester.open({ ...request, signal });
+    const { body, status, headers } = await requester.open({ ...request, signal });
     if (status === 204 || body === null) return yield null;
+    const id = headers.get('last-event-id');
+    if (id !== null) yield { id, event: null, data: null, retry: null };
     for await (const message of readMessages(body)) {
       clearTimeout(timer);
       yield message;

@@ -1,4 +1,4 @@
-/** A message of a stream of Server-Sent Events; absent fields are null. */
+/** A message of a stream of Server-Sent Events, or a comment; absent fields are null. */
 export type SseMessage = {
   id: string | null;
   event: string | null;
@@ -7,12 +7,13 @@ export type SseMessage = {
   retry: string | null;
 };
 
+const EMPTY: SseMessage = { id: null, event: null, data: null, retry: null };
 /** In UTF-16 units. The service's events have at most 1 MB. */
 const MESSAGE_LENGTH_MAX = 4 * 1024 * 1024;
 
 /**
- * Reads a stream of Server-Sent Events. A comment is a message without fields, which shows the
- * caller that the connection is alive.
+ * Reads a stream of Server-Sent Events. A comment, also one within a message, is a message without
+ * fields when it arrives: it shows the caller that the connection is alive.
  * @throws Error for a message longer than 4 MB
  */
 export async function* readMessages(
@@ -21,16 +22,23 @@ export async function* readMessages(
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let rest = '';
+  let [message, length] = [EMPTY, 0];
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      rest += decoder.decode(value, { stream: true });
-      const parts = rest.split(/\r?\n\r?\n/);
-      rest = parts.pop() ?? '';
-      if (rest.length > MESSAGE_LENGTH_MAX)
+      const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/);
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (line.startsWith(':')) yield EMPTY;
+        else if (line !== '') [message, length] = [withField(message, line), length + line.length];
+        else {
+          if (message !== EMPTY) yield message;
+          [message, length] = [EMPTY, 0];
+        }
+      }
+      if (rest.length + length > MESSAGE_LENGTH_MAX)
         throw new Error('not a stream of events: a message exceeds 4 MB');
-      for (const part of parts) yield parse(part);
     }
   } finally {
     // Rejects if the connection is closed already.
@@ -38,13 +46,10 @@ export async function* readMessages(
   }
 }
 
-function parse(text: string): SseMessage {
-  const message: SseMessage = { id: null, event: null, data: null, retry: null };
-  for (const line of text.split(/\r?\n/)) {
-    const [, field, value = ''] = /^([a-z]+)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (field === 'id' || field === 'event' || field === 'retry') message[field] = value;
-    if (field === 'data')
-      message.data = message.data === null ? value : `${message.data}\n${value}`;
-  }
-  return message;
+function withField(message: SseMessage, line: string): SseMessage {
+  const [, field, value = ''] = /^([a-z]+)(?:: ?(.*))?$/s.exec(line) ?? [];
+  if (field === 'id' || field === 'event' || field === 'retry')
+    return { ...message, [field]: value };
+  if (field !== 'data') return message;
+  return { ...message, data: message.data === null ? value : `${message.data}\n${value}` };
 }

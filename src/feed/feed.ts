@@ -24,8 +24,8 @@ export type StreamRequest = {
   /** A sequence: after it; `since`: at `subscription.since`; `now`: with the next event. */
   begin: number | 'since' | 'now';
   isAllowed: IsAllowed;
-  /** Called only if the stream is opened. */
-  openSink: () => Sink;
+  /** Called only if the stream is opened; it begins after the sequence. */
+  openSink: (after: number) => Sink;
 };
 
 /** Why a stream is not opened; `ahead`: the event store has not reached the position. */
@@ -143,7 +143,7 @@ function createSubscribers(reading: Reading, logger: Logger) {
     const { organizationId, sessionId } = subscription;
     const channel = channels.get(organizationId) ?? createChannel(position);
     channels.set(organizationId, channel);
-    const subscriber = createSubscriber(subscription, after, openSink(), {
+    const subscriber = createSubscriber(subscription, after, openSink(after), {
       drained: () => channel.resume(subscriber),
       ended(reason) {
         channel.leave(subscriber);

@@ -16,8 +16,11 @@ export type EndReason = keyof typeof endReasons;
 const RETRY_MIN_MS = 500;
 const RETRY_SPREAD_MS = 2_000;
 
-/** A comment: keeps proxies from closing an idle connection. */
-export const HEARTBEAT = Buffer.from(': heartbeat\n\n');
+/**
+ * A comment: keeps proxies from closing an idle connection. No blank line follows it: for strict
+ * readers each one behind an id ends an event.
+ */
+export const HEARTBEAT = Buffer.from(': heartbeat\n');
 
 /** The public form of an event as one SSE message. */
 export function eventFrame(event: RecordedEvent): Buffer {
@@ -27,11 +30,11 @@ export function eventFrame(event: RecordedEvent): Buffer {
 }
 
 /**
- * The first message of a stream. It has an id but no event: a client that is cut off before its
- * first event resumes from here.
+ * How a stream begins: the first lines of its first message, be it an event, whose own id counts,
+ * or the end, which so has the position.
  */
-export function openingFrame(what: string, after: number): Buffer {
-  return Buffer.from(`: events of ${what}, from behind ${after}\n${retry()}id: ${after}\n\n`);
+export function openingLines(after: number): Buffer {
+  return Buffer.from(`${retry()}id: ${after}\n`);
 }
 
 /** The last message of a stream that ends early. */

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { isFinalEvent, isMatch, type Subscription } from './subscription.ts';
-import { endFrame, HEARTBEAT, openingFrame, type EndReason } from './sse-frames.ts';
+import { endFrame, HEARTBEAT, openingLines, type EndReason } from './sse-frames.ts';
 import { createBufferedSink, type BufferedSink, type Sink } from './sink.ts';
 
 /** An event with its bytes, which are the same for all subscribers. */
@@ -68,7 +68,7 @@ export function createSubscriber(
   const heartbeat = setInterval(() => {
     if (!buffered.isFull()) buffered.write(HEARTBEAT);
   }, HEARTBEAT_MS);
-  buffered.write(openingFrame(subscription.sessionId ?? subscription.organizationId, after));
+  buffered.write(openingLines(after));
   sink.onClose(() => end(null));
   return {
     ...buffered,

@@ -11,6 +11,8 @@ export type RawStream = {
 
 const ID = Buffer.from('\nid: ');
 const LINE_END = 10;
+/** How the line behind an event's id begins. */
+const EVENT = 'e'.charCodeAt(0);
 const NOTHING = Buffer.alloc(0);
 
 /** Milliseconds of the machine's monotonic clock, which all its processes share. */
@@ -38,7 +40,7 @@ export function openRawStream(url: string, apiKey: string, lastId: number): RawS
         return;
       }
       // An id without an event is the position at which the stream begins.
-      if (all[from + 1] === LINE_END) continue;
+      if (all[from + 1] !== EVENT) continue;
       sequences.push(Number(all.toString('latin1', at + ID.length, from)));
       arrivals.push(now);
     }

@@ -8,14 +8,14 @@ export type EventFeed = {
   /**
    * Opens a stream into the sink. Returns null if it was opened. `since` begins with the events
    * decided at `subscription.since`, `now` with the next appended event, a sequence with the event
-   * after it.
+   * after it. The sink is opened with the sequence after which the stream begins.
    * @throws Unavailable if the event store does not answer
    */
   open(opening: {
     subscription: EventQuery['asked'] & { organizationId: string; sessionId: string | null };
     begin: number | 'since' | 'now';
     isAllowed: () => boolean | Promise<boolean>;
-    openSink: () => Sink;
+    openSink: (after: number) => Sink;
   }): Promise<'organization-full' | 'process-full' | 'ending' | 'ahead' | null>;
   /**
    * Stored events as JSON texts, at most `limit`, from `begin` on. All matching events up to `next`

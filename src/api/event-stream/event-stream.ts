@@ -23,10 +23,17 @@ export const EVENT_STREAM_RESPONSE = response(
     description: 'Server-Sent Events',
     examples: [
       'id: 1234\nevent: session.activated\n' +
-        'data: {"specversion":"1.0","id":"evt_…","type":"session.activated", …}\n\n: heartbeat\n\n',
+        'data: {"specversion":"1.0","id":"evt_…","type":"session.activated", …}\n\n: heartbeat\n',
     ],
   }),
-  { contentType: 'text/event-stream' },
+  {
+    contentType: 'text/event-stream',
+    headers: {
+      'Last-Event-ID': Type.Integer({
+        description: 'where the stream begins: the header of a reconnect before the first event',
+      }),
+    },
+  },
 );
 
 /** Answers with the stream, or with the rejection. */
@@ -44,9 +51,10 @@ export async function answerWithEvents(
     subscription: { ...asked, organizationId, sessionId },
     begin,
     isAllowed: () => isStillAllowed(dependencies, request, caller),
-    openSink() {
+    openSink(after) {
       reply.hijack();
-      return openSink(reply.raw, { ...answerHeaders(request), ...STREAM_HEADERS });
+      const position = { 'last-event-id': after };
+      return openSink(reply.raw, { ...answerHeaders(request), ...STREAM_HEADERS, ...position });
     },
   });
   return refusal === null

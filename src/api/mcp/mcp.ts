@@ -32,6 +32,7 @@ const RETRY_AFTER_SECONDS = 10;
  * an API process at two and four graces, so that the service has the time to start again.
  */
 const RESTART_GRACES = 2;
+// With a blank line, as the protocol has it: Python's SDK takes a retry from a message alone.
 const retryAfter = (ms: number) => Buffer.from(`retry: ${Math.round(ms)}\n\n`);
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',

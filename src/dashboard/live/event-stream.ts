@@ -1,8 +1,8 @@
 /**
- * A message of Server-Sent Events; without data it tells a position alone. The type `end` tells why
- * the service ends the stream, and has no position.
+ * A message of Server-Sent Events. The type `end` tells why the service ends the stream, and has no
+ * position of its own.
  */
-export type Message = { id: string; type: string; data: string | null };
+export type Message = { id: string; type: string; data: string };
 
 /**
  * Splits the text of a stream of Server-Sent Events into its messages, in whatever parts it
@@ -15,10 +15,8 @@ export function createMessageParser(): (text: string) => Message[] {
     rest = blocks.pop() ?? '';
     return blocks.flatMap((block) => {
       const fields = new Map(block.split('\n').map(fieldOf));
-      const [id = '', type = '', data = null] = ['id', 'event', 'data'].map((name) =>
-        fields.get(name),
-      );
-      return id === '' && data === null ? [] : [{ id, type, data }];
+      const [id = '', type = '', data] = ['id', 'event', 'data'].map((name) => fields.get(name));
+      return data === undefined ? [] : [{ id, type, data }];
     });
   };
 }

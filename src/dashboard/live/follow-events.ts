@@ -9,7 +9,7 @@ const WAIT_MAX_MS = 15_000;
 
 export type Listener = {
   /**
-   * A stream is open. `isGap`: no event before it told a position to go on from, so what happened
+   * A stream is open. `isGap`: none before it told a position to go on from, so what happened
    * until now has to be read.
    */
   onOpen(isGap: boolean): void;
@@ -39,13 +39,14 @@ async function followUntil(stopped: AbortSignal, listener: Listener): Promise<vo
       const answer = await send('/api/events', { headers, signal });
       waitMs = WAIT_MIN_MS;
       listener.onOpen(last === null);
+      last = answer.headers.get('last-event-id') ?? last;
       let reason: string | null = null;
       for await (const { id, type, data } of messagesOf(answer, silence)) {
         if (type === 'end') reason = data;
         else {
           // The position first: an event that a page cannot show must not come again for ever.
           last = id;
-          if (data !== null) listener.onEvent(JSON.parse(data) as CloudEvent);
+          listener.onEvent(JSON.parse(data) as CloudEvent);
         }
       }
       if (!stopped.aborted) listener.onBroken(endOf(reason));

@@ -131,7 +131,7 @@ async function untilHeartbeat(apiUrl: string): Promise<number> {
   let text = '';
   for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
     text += part;
-    if (text.includes('\n\n: heartbeat\n\n')) return performance.now() - begunAt;
+    if (text.includes('\n: heartbeat\n')) return performance.now() - begunAt;
   }
   throw new Error(`the stream ended: ${text}`);
 }

@@ -8,8 +8,8 @@ import {
   stream,
 } from '#test/support/clients/scripted-service.ts';
 
-const OPENING = ': events of acme, from behind 7\nretry: 1\nid: 7\n\n';
-const HEARTBEAT = ': heartbeat\n\n';
+const OPENING = 'retry: 1\nid: 7\n';
+const HEARTBEAT = ': heartbeat\n';
 
 type Scripted = Awaited<ReturnType<typeof startScripted>>;
 
@@ -99,6 +99,17 @@ describe('the events', () => {
     await using service = await startScripted(answers);
     await expect(hear(service, 9, { triesMax: 3 })).rejects.toBeInstanceOf(NoAnswer);
     expect(service.asked.length).toBe(3);
+  });
+
+  it('go on after connections that had heartbeats alone, and arrive behind them', async () => {
+    const quiet = [OPENING, HEARTBEAT];
+    await using service = await startScripted([
+      stream(quiet),
+      stream([...quiet, HEARTBEAT], 'break'),
+      stream(quiet),
+      stream([...quiet, HEARTBEAT, frame(8), HEARTBEAT], 'stay'),
+    ]);
+    expect(await hear(service, 1, { triesMax: 2 })).toEqual([8]);
   });
 
   it('end with their signal; leaving the loop closes the connection', async () => {

@@ -14,7 +14,7 @@ import {
 
 type Answer = Parameters<typeof startScripted>[0][number];
 
-const OPENING = ': events of acme\nretry: 1\nid: 7\n\n';
+const OPENING = 'retry: 1\nid: 7\n';
 const CONTENT = 'the bytes of a file, ä – 漢';
 const BYTES = Buffer.from(CONTENT);
 const SHA256 = createHash('sha256').update(BYTES).digest('hex');

@@ -8,7 +8,7 @@ import {
   stream,
 } from '#test/support/clients/scripted-service.ts';
 
-const OPENING = ': events of acme, from behind 7\nretry: 1\nid: 7\n\n';
+const OPENING = 'retry: 1\nid: 7\n';
 const SESSION = { id: 'ses_1', status: 'active', handoff: null };
 const MINUTE = 60_000;
 

@@ -70,16 +70,37 @@ describe('a stream', () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION });
     await append(1);
     await hasReceived(listener, [1]);
-    const [opening, event] = listener.text().split('\n\n');
-    expect(opening).toMatch(/^: events of acme, from behind 0\nretry: \d+\nid: 0$/);
-    const [id, type, data = ''] = event?.split('\n') ?? [];
-    expect([id, type]).toEqual(['id: 1', 'event: session.requested']);
+    const [retry, position, id, type, data = ''] = listener.text().split('\n');
+    expect(retry).toMatch(/^retry: \d+$/);
+    expect([position, id, type]).toEqual(['id: 0', 'id: 1', 'event: session.requested']);
     expect(JSON.parse(data.slice('data: '.length))).toMatchObject({
       specversion: '1.0',
       type: 'session.requested',
       sequence: 1,
       state: { status: 'creating' },
     });
+  });
+
+  it('has nothing but events for a reader to which each blank line ends one', async () => {
+    const listener = await listen(feed, { organizationId: ORGANIZATION });
+    const heartbeats = () => listener.text().split(': heartbeat\n').length - 1;
+    await eventually(() => heartbeats() === 2, 'heartbeats before the first event', 60_000);
+    const sequences = await append(2);
+    await hasReceived(listener, sequences);
+    await eventually(() => heartbeats() === 4, 'heartbeats after an event', 60_000);
+    await feed[Symbol.asyncDispose]();
+    const read = listener.strictly();
+    const ids = sequences.map(String);
+    expect(read.map(({ id }) => id)).toEqual([...ids, ids.at(-1)]);
+    const events = read.map(({ data }) => JSON.parse(data) as { type?: string });
+    expect(read.map(({ event }) => event)).toEqual(events.map(({ type = 'end' }) => type));
+  });
+
+  it('that ends before its first event tells its position with its end', async () => {
+    await append(3);
+    const listener = await listen(feed, { organizationId: ORGANIZATION });
+    await feed[Symbol.asyncDispose]();
+    expect(listener.strictly()).toMatchObject([{ event: 'end', id: '3' }]);
   });
 
   it('sends no events of other organizations or of the fleet', async () => {

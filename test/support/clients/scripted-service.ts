@@ -55,10 +55,11 @@ export const saySome: Answer = (response) =>
   void response.writeHead(502).end('<h1>Bad gateway</h1>');
 export const sayNothing: Answer = () => {};
 
-/** A stream of these pieces; it ends unless it is to stay open. */
+/** A stream of these pieces, from the asked position or 7; it ends unless it is to stay open. */
 export function stream(pieces: string[], end: 'end' | 'break' | 'stay' = 'end'): Answer {
-  return (response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+  return (response, { headers }) => {
+    const position = { 'last-event-id': headers['last-event-id'] ?? '7' };
+    response.writeHead(200, { 'content-type': 'text/event-stream', ...position });
     for (const piece of pieces) response.write(piece);
     if (end === 'end') response.end();
     // The written bytes are sent first.

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { CloudEvent } from '#events/cloud-event.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 
-/** A block of a stream: an event, a comment, or an id or retry alone. */
+/** A block of a stream: an event, with the comments before it. */
 export type Block = {
   comment?: string;
   id?: string;
@@ -62,7 +62,7 @@ function read(response: IncomingMessage, cut: () => void): Stream {
   const blocks: Block[] = [];
   const listeners: ((block: Block) => void)[] = [];
   let rest = '';
-  let lastId: string | null = null;
+  let lastId = (response.headers['last-event-id'] as string | undefined) ?? null;
   response.setEncoding('utf8').on('data', (text: string) => {
     const parts = (rest + text).split('\n\n');
     rest = parts.pop() ?? '';

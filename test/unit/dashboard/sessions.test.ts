@@ -19,13 +19,12 @@ const row = (id: string, more: Partial<Row> = {}): Row => ({
 
 describe('the stream of events', () => {
   const text =
-    'retry: 9\nid: 6\n\nid: 7\nevent: a\ndata: {"x":1}\n\n: heartbeat\n\nid: 8\ndata: {}\n\n' +
-    'retry: 9\nevent: end\ndata: {"message":"Later."}\n\n';
+    'retry: 9\nid: 6\nid: 7\nevent: a\ndata: {"x":1}\n\n: heartbeat\nid: 8\ndata: {}\n\n' +
+    ': heartbeat\nretry: 9\nevent: end\ndata: {"message":"Later."}\n\n';
 
   it('is the same messages in whatever parts it arrives', () => {
     const whole = createMessageParser()(text);
     expect(whole).toEqual([
-      { id: '6', type: '', data: null },
       { id: '7', type: 'a', data: '{"x":1}' },
       { id: '8', type: '', data: '{}' },
       { id: '', type: 'end', data: '{"message":"Later."}' },
