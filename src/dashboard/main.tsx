@@ -9,5 +9,8 @@ takeKeyFromAddress();
 applyTheme();
 // The list is on its way while the page is built.
 if (credential.value !== null && place.value?.name === 'sessions') sessionList.start();
+// A relative one is looked for anew at each address that the tab goes to.
+const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+icon?.setAttribute('href', icon.href);
 const root = document.getElementById('app');
 if (root !== null) render(<App />, root);

@@ -13,6 +13,9 @@ await runAsBuilder(async ([root, folder]) => {
     logLevel: 'warn',
     build: { outDir: folder, emptyOutDir: true },
   });
+  const page = await readFile(join(folder, 'index.html'), 'utf8');
+  // For addresses one folder below the service's, as /sessions/ses_1.
+  await writeFile(join(folder, 'nested.html'), page.replaceAll('"./', '"../'));
   for (const name of filesIn(folder, '.')) {
     const file = join(folder, name);
     const bytes = await readFile(file);

@@ -38,7 +38,7 @@ export async function buildDashboard(root, print) {
  */
 export async function firstLoadOf(folder) {
   const page = await readFile(join(folder, 'index.html'), 'utf8');
-  const named = page.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/g);
+  const named = page.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g);
   const files = new Set(['index.html', ...[...named].map(([, name]) => name)]);
   const sizes = [...files].map((name) => statSync(join(folder, `${name}.gz`)).size);
   return sizes.reduce((sum, size) => sum + size, 0);

@@ -11,7 +11,13 @@ export type DashboardFile = {
 /** The files by path: `index.html`, `assets/index-1a2b3c.js`. Empty: it was not built. */
 export type DashboardFiles = ReadonlyMap<string, DashboardFile>;
 
-export const DASHBOARD_PAGE = 'index.html';
+/**
+ * The page for an address. Its scripts are at relative addresses, as a proxy may have the service
+ * below a path: those of `/sessions/:id` lead one folder up.
+ */
+export function pageAt(path: string): string {
+  return path.lastIndexOf('/') === 0 ? 'index.html' : 'nested.html';
+}
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -56,8 +62,10 @@ function headersOf(name: string, bytes: Buffer, sockets: readonly string[]) {
     // Weak: the same for each form.
     etag: `W/"${hash}"`,
     vary: 'accept-encoding',
-    // Other files have the hash of their content in their name.
-    'cache-control': name === DASHBOARD_PAGE ? 'no-cache' : 'public, max-age=31536000, immutable',
+    // Assets have the hash of their content in their name.
+    'cache-control': name.startsWith('assets/')
+      ? 'public, max-age=31536000, immutable'
+      : 'no-cache',
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'content-security-policy': policyFor(sockets),

@@ -33,7 +33,8 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       // Client generators expect the SPDX identifier, or an address.
       license: { name: packageJson.license, identifier: packageJson.license },
     },
-    servers: [{ url: '/' }],
+    // Relative to the document at /api/openapi.json: a proxy may have the service below a path.
+    servers: [{ url: '..' }],
     tags: [
       { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
       { name: 'Pages', description: 'A picture, a PDF or the content of a page in one call.' },

@@ -5,12 +5,24 @@ import { prepareDocument, type PreparedDocument } from './prepared-document.ts';
 /** The documents as pages for people, rendered in the browser by Scalar. */
 export type ReferencePages = Record<keyof typeof documents | 'script', PreparedDocument>;
 
-const documents = {
-  openapi: { url: '/api/openapi.json', pageTitle: 'Browser Session Service API' },
-  asyncapi: { url: '/api/asyncapi.json', pageTitle: 'Browser Session Service: events' },
-} as const;
-
 export const SCRIPT_PATH = '/docs/scalar.js';
+
+/**
+ * Addresses are relative to the page, `/docs` or `/docs/events`: a proxy may have the service below
+ * a path.
+ */
+const documents = {
+  openapi: {
+    document: 'api/openapi.json',
+    script: 'docs/scalar.js',
+    title: 'Browser Session Service API',
+  },
+  asyncapi: {
+    document: '../api/asyncapi.json',
+    script: 'scalar.js',
+    title: 'Browser Session Service: events',
+  },
+} as const;
 
 /** No other address: no fonts, telemetry, hosted client or assistant. */
 const SETTINGS = {
@@ -22,7 +34,6 @@ const SETTINGS = {
   showDeveloperTools: 'never',
   persistAuth: false,
   orderSchemaPropertiesBy: 'preserve',
-  cdn: SCRIPT_PATH,
 } as const;
 
 /** The script's validator would try `new Function`, which the policy refuses and reports. */
@@ -30,29 +41,57 @@ const PRELUDE = 'globalThis.__zod_globalConfig = { jitless: true };\n';
 
 /**
  * Loads Scalar, whose 5 MB take some 300 ms: once, at the first request of a page. Its plugin runs
- * in a server of its own. As routes of the API, every start would load its pages, and each request
- * would render them.
+ * in a server of its own. As routes of the API, every start would load its pages.
  */
 export async function loadReferencePages(): Promise<ReferencePages> {
   const { default: reference } = await import('@scalar/fastify-api-reference');
   await using server = Fastify();
-  for (const [name, document] of Object.entries(documents))
-    server.register(reference, {
-      routePrefix: `/${name}`,
-      configuration: { ...SETTINGS, ...document },
-    });
-  const read = async (path: string) => (await server.inject(path)).body;
-  const page = async (name: keyof typeof documents) => {
-    const html = await read(`/${name}/`);
+  const url = documents.openapi.document;
+  server.register(reference, { routePrefix: '/docs', configuration: { url } });
+  const { body: script } = await server.inject(SCRIPT_PATH.replace('/docs/', '/docs/js/'));
+  const page = (name: keyof typeof documents) => {
+    const html = pageOf(documents[name]);
     return prepareDocument(html, pageHeaders(html));
   };
   return {
     openapi: await page('openapi'),
     asyncapi: await page('asyncapi'),
-    script: await prepareDocument(PRELUDE + (await read('/openapi/js/scalar.js')), {
+    script: await prepareDocument(PRELUDE + script, {
       'content-type': 'text/javascript; charset=utf-8',
     }),
   };
+}
+
+/** A page that gives Scalar the document, whose relative servers Scalar does not understand. */
+function pageOf({ document, script, title }: (typeof documents)[keyof typeof documents]): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <title>${title}</title>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+  </head>
+  <body>
+    <div id="app"></div>
+    <script src="${script}"></script>
+    <script type="text/javascript">
+      const url = new URL('${document}', location.href);
+      function show(content) {
+        for (const server of [content.servers].flat())
+          if ('url' in server) server.url = new URL(server.url, url).href.replace(/\\/$/, '');
+        Scalar.createApiReference('#app', { ...${JSON.stringify(SETTINGS)}, content });
+      }
+      function fail(error) {
+        document.getElementById('app').textContent = url + ' cannot be read: ' + error;
+      }
+      fetch(url)
+        .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)))
+        .then(show)
+        .catch(fail);
+    </script>
+  </body>
+</html>
+`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { sentenceOf } from '../api/api-client.ts';
 import { may } from '../api/caller.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment } from '../shell/moment.ts';
@@ -109,7 +110,7 @@ function Teach() {
     '});',
   ].join('\n');
   const curl = [
-    `curl -X POST ${location.origin}/api/sessions/$SESSION_ID/handoffs \\`,
+    `curl -X POST ${SERVICE_URL}/api/sessions/$SESSION_ID/handoffs \\`,
     '  -H "Authorization: Bearer $API_KEY" \\',
     `  -H 'Content-Type: application/json' \\`,
     `  -d '{"instructions": "Please sign in to the shop.", "timeout": "10m"}'`,

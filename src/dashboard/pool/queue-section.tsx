@@ -6,6 +6,7 @@ import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
 import { formatSpan, Time, useNow } from '../shell/time.tsx';
 import type { Resource } from '../api/use-resource.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { formatEstimate } from './units.ts';
 
 /** A session of GET /api/queue. */
@@ -88,7 +89,7 @@ function Rows({ queue, isOperator }: { queue: Queue; isOperator: boolean }) {
 const spanOf = (ms: number) => formatSpan(Math.max(0, Math.floor(ms / 1000) * 1000) || 0);
 
 function NoSessionWaits() {
-  const ask = `curl ${location.origin}/api/queue -H "Authorization: Bearer $API_KEY"`;
+  const ask = `curl ${SERVICE_URL}/api/queue -H "Authorization: Bearer $API_KEY"`;
   return (
     <div class="card">
       <h3>No session waits</h3>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { PageProps } from '../pages.ts';
 import { may } from '../api/caller.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { Player } from '../recording/player.tsx';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
@@ -156,7 +157,7 @@ function Live({ session }: { session: Details }) {
         <details class="drive">
           <summary>Code that drives it</summary>
           <div class="snippets">
-            {snippetsFor(session.id, cdpUrl, location.origin).map(({ title, text }) => (
+            {snippetsFor(session.id, cdpUrl, SERVICE_URL).map(({ title, text }) => (
               <CopyBlock key={title} title={title} text={text} />
             ))}
           </div>

@@ -1,11 +1,16 @@
 import { computed, signal } from '@preact/signals';
 import { placeOf } from '../pages.ts';
+import { BASE, SERVICE_URL } from '../api/service-url.ts';
 
-/** The address of the page: path and query. */
-export const address = signal(location.pathname + location.search);
+/** The address of the page below that of the service: path and query. */
+export const address = signal(hereOf(location));
 addEventListener('popstate', () => {
-  address.value = location.pathname + location.search;
+  address.value = hereOf(location);
 });
+
+function hereOf({ pathname, search }: Pick<URL, 'pathname' | 'search'>): string {
+  return pathname.slice(BASE.length) + search;
+}
 
 const url = computed(() => new URL(address.value, location.origin));
 
@@ -15,7 +20,7 @@ export const place = computed(() => placeOf(url.value.pathname));
 export const query = computed(() => url.value.searchParams);
 
 export function go(to: string): void {
-  history.pushState(null, '', to);
+  history.pushState(null, '', BASE + to);
   address.value = to;
   scrollTo(0, 0);
   // Where the keyboard goes on: at the new page's content, not at a link that is gone.
@@ -25,9 +30,8 @@ export function go(to: string): void {
 /** Changes the query of the page in place: Back leads to the page before. */
 export function setQuery(parameters: URLSearchParams): void {
   const text = parameters.toString();
-  const to = location.pathname + (text === '' ? '' : `?${text}`);
-  history.replaceState(null, '', to);
-  address.value = to;
+  history.replaceState(null, '', location.pathname + (text === '' ? '' : `?${text}`));
+  address.value = hereOf(location);
 }
 
 /** Changes one parameter of the query in place; null removes it. */
@@ -43,7 +47,7 @@ export function follow(event: MouseEvent): void {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   const { href } = event.currentTarget as HTMLAnchorElement;
   event.preventDefault();
-  go(href.slice(location.origin.length));
+  go(href.slice(SERVICE_URL.length));
 }
 
 export const sessionPath = (id: string) => `/sessions/${encodeURIComponent(id)}`;

@@ -11,6 +11,7 @@ import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
 import { useResource } from '../api/use-resource.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { daysOf, rangeOf, type Range } from './ranges.ts';
 import {
   useBars,
@@ -253,7 +254,7 @@ function egressText({ bytes_sent: sent, bytes_received: received, refused }: Usa
 }
 
 const exportCall = (range: Range) =>
-  `curl '${location.origin}${usagePath(range, 100)}' \\\n  -H "Authorization: Bearer $API_KEY"`;
+  `curl '${SERVICE_URL}${usagePath(range, 100)}' \\\n  -H "Authorization: Bearer $API_KEY"`;
 
 const countOf = (count: number, what: string) =>
   `${count.toLocaleString()} ${what}${count === 1 ? '' : 's'}`;

@@ -87,7 +87,8 @@ describe('POST /api/sessions', () => {
   it('answers 201 with the session, active and ready for use', () => {
     expect(created.status).toBe(201);
     expect(created.body).toEqual(full());
-    expect(created.headers['location']).toBe(`/api/sessions/${id}`);
+    const location = new URL(String(created.headers['location']), 'http://host/api/sessions');
+    expect(location.pathname).toBe(`/api/sessions/${id}`);
     expect(created.headers['server-timing']).toMatch(/^accept;dur=[\d.]+, browser;dur=/);
     const { created_at, started_at, expires_at } = created.body;
     expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(1.5 * HOUR);
@@ -305,6 +306,6 @@ describe('the documents', () => {
     expect([status, body.openapi]).toEqual([200, expect.stringMatching(/^3\.1\./)]);
     const page = await api.get('/docs', { key: null });
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
-    expect(page.body).toContain('"url": "/api/openapi.json"');
+    expect(page.body).toContain("new URL('api/openapi.json', location.href)");
   });
 });

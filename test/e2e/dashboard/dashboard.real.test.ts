@@ -40,7 +40,9 @@ describe('files', () => {
 
     const html = await answer.text();
     expect(html).not.toMatch(/<script(?![^>]*src=)|style=|https?:/);
-    for (const [, path] of html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
+    const named = [...html.matchAll(/(?:src|href)="\.(\/assets\/[^"]+)"/g)];
+    expect(named).not.toEqual([]);
+    for (const [, path] of named) {
       const file = await fetch(service.apiUrl + path);
       expect(file.status).toBe(200);
       expect(file.headers.get('cache-control')).toContain('immutable');

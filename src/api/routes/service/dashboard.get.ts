@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { PAGES } from '#src/dashboard/pages.ts';
 import { reject } from '#src/errors.ts';
 import {
-  DASHBOARD_PAGE,
+  pageAt,
   type DashboardFile,
   type DashboardFiles,
 } from '../../dashboard/dashboard-files.ts';
@@ -27,7 +27,7 @@ export function serveDashboard(server: ApiServer, files: DashboardFiles): void {
       url,
       schema: { hide: true, querystring },
       config,
-      handler: (request, reply) => send(request, reply, files.get(DASHBOARD_PAGE)),
+      handler: (request, reply) => send(request, reply, files.get(pageAt(url))),
     });
   server.route({
     method: 'GET',

@@ -30,7 +30,7 @@ import { response, type ApiServer } from '../../http/route.ts';
 import { Session } from '../../schemas/sessions.ts';
 
 const RESPONSE_HEADERS = {
-  Location: Type.String({ description: 'path of the session' }),
+  Location: Type.String({ description: 'the session, relative to the address of the request' }),
   ...replayedHeader,
   'Server-Timing': Type.String({
     description:
@@ -139,12 +139,15 @@ async function create(
 
   if (created.isChanged) recordPhases(dependencies.metrics, arrivedAt(request), created.phases);
   else void reply.header('idempotent-replayed', 'true');
-  return reply
-    .code(201)
-    .header('location', `/api/sessions/${asked.id}`)
-    .header('server-timing', serverTiming(created.phases, isAsync ? null : created.start))
-    .type('application/json; charset=utf-8')
-    .send(answer);
+  return (
+    reply
+      .code(201)
+      // Relative to /api/sessions: a proxy may have the service below a path.
+      .header('location', `sessions/${asked.id}`)
+      .header('server-timing', serverTiming(created.phases, isAsync ? null : created.start))
+      .type('application/json; charset=utf-8')
+      .send(answer)
+  );
 }
 
 function recordPhases(
