@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { open, readFile, stat } from 'node:fs/promises';
-import { chmod } from 'node:fs/promises';
+import { chmod, copyFile, open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
 import { connect as connectPuppeteer } from 'puppeteer-core';
@@ -24,6 +24,9 @@ import { DEV_KEY, startService } from '#test/support/service/service.ts';
 
 /** Files by Playwright, Puppeteer and Playwright for Python; browsers of another process. */
 
+const JAVA = fileURLToPath(new URL('../../examples/playwright-java', import.meta.url));
+/** For what hangs: its library is 200 MB. */
+const MAVEN = { timeout: 540_000 };
 const MB = 1024 ** 2;
 const LIMITS = { FILES_FILE_MAX: '250MB', FILES_SESSION_MAX: '300MB', POOL_MIN_IDLE: '1' };
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
@@ -219,6 +222,23 @@ test('Playwright for Python downloads and uploads by the API', async ({ skip }) 
     ['from python.txt', 15, 'the end'],
   ]);
 });
+
+test(
+  'Playwright for Java downloads by the API',
+  async () => {
+    const run = promisify(execFile);
+    const lib = join(folder.path, 'lib');
+    await copyFile(join(JAVA, 'pom.xml'), join(folder.path, 'pom.xml'));
+    const install = ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${lib}`];
+    await run('mvn', install, { ...MAVEN, cwd: folder.path });
+    const example = ['-cp', `${lib}/*`, join(JAVA, 'Files.java'), split.main.apiUrl, DEV_KEY];
+    // The browser is the session's.
+    const env = { ...process.env, PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1' };
+    const { stdout } = await run('java', example, { ...MAVEN, env });
+    expect(stdout.trim()).toBe('ann.txt Hello Ann');
+  },
+  2 * MAVEN.timeout,
+);
 
 describe('a name', () => {
   const put = (name: string) => session.uploadFile(new Blob(['x']), { name });

@@ -199,6 +199,12 @@ print(json.dumps([asyncio.run(cancelled()), interrupted()]))
       });
   });
 
+  it('reads a download of Playwright, which finds none on its own machine', async () => {
+    const example = join(ROOT, 'test/examples/python/files_example.py');
+    const { stdout } = await run(python, [example, service.apiUrl, DEV_KEY]);
+    expect(stdout.trim()).toBe('ann.txt Hello Ann');
+  });
+
   it('gives Playwright for Python an address that it drives the page by', async () => {
     const example = join(ROOT, 'test/examples/python/playwright_example.py');
     const { stdout } = await run(python, [example, service.apiUrl, DEV_KEY]);
