@@ -4,6 +4,7 @@
 #   input          a line of 64 hexadecimal digits, the key of the TLS connections to this browser, and
 #                  a line of 8 characters, the VNC password; empty: no X server, for --headless
 #   SCREEN_SIZE    WIDTHxHEIGHT, 1280x800 by default
+#   LANGUAGE       the locale of pages, as de_CH; en_US by default
 #   EGRESS         not empty: Chromium's proxy is 127.0.0.1:3128, which the provisioner serves through the
 #                  link (relay.pl)
 #   arguments      Chromium's
@@ -19,6 +20,16 @@ ulimit -c 0
 
 # Where Chromium saves what no CDP command tells it to save elsewhere.
 ln -s downloads "$HOME/Downloads"
+
+# Chromium takes the locale of its environment if there are texts of that name: those of the
+# language, where the image has them, or else the English ones.
+locale=${LANGUAGE:-en_US}
+locale=${locale//_/-}
+mkdir -p /tmp/locales
+for texts in "$locale" "${locale%%-*}" en-US; do
+  file=/usr/lib/chromium/texts/$texts.pak
+  [ -e "$file" ] && ln -sf "$file" "/tmp/locales/$locale.pak" && break
+done
 
 # Not from the environment: each program of the container would show it in /proc.
 if ! { read -r link_key && read -r password; }; then

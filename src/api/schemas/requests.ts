@@ -97,9 +97,11 @@ export const CreateSessionBody = Type.Object(
     ),
     locale: Type.Optional(
       Type.String({
-        maxLength: 35,
-        pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$',
-        description: 'a language tag, like de-CH; a browser is launched for the session',
+        maxLength: 64,
+        description:
+          'a language tag, like de-CH, that pages and workers format and sort by; 400 for a ' +
+          'language whose dates and numbers the browser does not know, and for variants and ' +
+          'extensions. A browser is launched for the session',
       }),
     ),
     timezone: Type.Optional(

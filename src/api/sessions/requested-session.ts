@@ -20,9 +20,14 @@ import {
 import { emulationOf } from '../schemas/emulation.ts';
 import { readDuration, type CreateSessionBody } from '../schemas/requests.ts';
 import { fingerprintOf } from './idempotency.ts';
+import { localeOf } from './locale.ts';
 import { generateName } from './session-name.ts';
 
 /** What a create's body asks for, as a command; for each route that makes sessions. */
+
+const NO_LOCALE =
+  'locale: has to be a language, with a script and a region if wanted, whose dates and numbers ' +
+  'the browser knows, like de-CH or zh-Hant-TW; without variants and extensions.';
 
 /**
  * The requested session and its id, or the rejection. With a `key`, an Idempotency-Key, the id is
@@ -49,13 +54,16 @@ export function readRequest(
   const timezone = body.timezone === undefined ? null : timezoneOf(body.timezone);
   if (body.timezone !== undefined && timezone === null)
     return reject('INVALID_REQUEST', { field: 'timezone', timezone: body.timezone });
+  const locale = body.locale === undefined ? null : localeOf(body.locale);
+  if (body.locale !== undefined && locale === null)
+    return invalid({ field: 'locale', locale: body.locale }, NO_LOCALE);
   if (body.record === true && body.headless === true)
     return invalid({ record: true, headless: true }, 'A headless session has no screen to record.');
   const id = key === null ? newId('ses') : derivedId('ses', caller.organizationId, key);
   const about = { ...passwords, isOwnHost };
   const egress = body.egress === undefined ? null : readEgress(body.egress, id, about);
   if (egress !== null && isRejection(egress)) return egress;
-  const command = toCommand(timezone === null ? body : { ...body, timezone }, caller, {
+  const command = toCommand({ ...body, locale, timezone }, caller, {
     durationMs,
     idleTimeoutMs,
     now,
@@ -65,6 +73,10 @@ export function readRequest(
   });
   return { id, command };
 }
+
+/** Locale and time zone by the names that browsers know. */
+type AsBrowsersWrite = Omit<Static<typeof CreateSessionBody>, 'locale' | 'timezone'> &
+  Pick<CreateSession['browser'], 'locale' | 'timezone'>;
 
 type Read = {
   key: string | null;
@@ -77,7 +89,7 @@ type Read = {
 };
 
 function toCommand(
-  body: Static<typeof CreateSessionBody>,
+  body: AsBrowsersWrite,
   caller: Caller,
   read: Pick<
     CreateSession,
@@ -92,8 +104,8 @@ function toCommand(
     labels: body.labels ?? {},
     browser: {
       viewport: body.viewport ?? null,
-      locale: body.locale ?? null,
-      timezone: body.timezone ?? null,
+      locale: body.locale,
+      timezone: body.timezone,
       ...(body.headless === true ? { headless: true } : {}),
       ...(body.extensions?.length ? { extensions: body.extensions } : {}),
       ...emulationOf(body),

@@ -1,5 +1,6 @@
 import { isRecord } from '#src/http/webdriver-capabilities.ts';
 import { permissionNames } from '../schemas/emulation.ts';
+import { localeOf } from '../sessions/locale.ts';
 
 /** What `goog:chromeOptions` asks of a session. */
 export type ChromeOptions = {
@@ -159,10 +160,9 @@ function sizeOf(value: unknown): number {
 }
 const SIZE_MAX = 10_000;
 
-/** A language tag; Chrome takes `de_CH`, too. */
 function takeLocale(value: string, session: Record<string, unknown>): boolean {
-  const tag = value.trim().replaceAll('_', '-');
-  if (!/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(tag)) return false;
+  const tag = localeOf(value.trim());
+  if (tag === null) return false;
   session['locale'] = tag;
   return true;
 }

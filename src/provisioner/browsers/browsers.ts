@@ -23,7 +23,7 @@ export type BrowserSpec = {
   screen: { width: number; height: number };
   /** True: without a display, and so without VNC; absent: with a display. */
   headless?: boolean;
-  /** BCP 47, for pages and the browser's own interface; absent: the host's. */
+  /** Language, script, region, as browsers write them: of pages and workers; absent: the host's. */
   locale?: string;
   /** IANA name; absent: the host's. */
   timezone?: string;

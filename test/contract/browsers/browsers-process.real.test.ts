@@ -136,6 +136,14 @@ test('a SIGTERM to its Chromium is no close, though Chromium exits with 0', asyn
 });
 
 describe('a launch', () => {
+  test('fails where its pages could not be in the locale', async () => {
+    const chromium = await aProgram('exec sleep 100');
+    await using opened = await openProcessBrowsers({ chromium });
+    const launched = opened.browsers.launch({ ...aSpec(), locale: 'de-CH' });
+    await expect(launched).rejects.toThrow('pages cannot be in de-CH');
+    expect(opened.traces()).toEqual([]);
+  });
+
   test.each(['chromium', 'xvnc'] as const)('fails with the last output of %s', async (name) => {
     const path = await aProgram('echo "first words" >&2; echo "no usable sandbox" >&2; exit 3');
     await using opened = await openProcessBrowsers({ [name]: path });

@@ -42,6 +42,41 @@ test.each([
   else expect([status, body.timezone]).toEqual([201, name]);
 });
 
+test.each([
+  ['de-CH', 'de-CH'],
+  ['DE-de', 'de-DE'],
+  ['de_DE', 'de-DE'],
+  ['de', 'de'],
+  ['pt-BR', 'pt-BR'],
+  ['zh-hant-tw', 'zh-Hant-TW'],
+  ['es-419', 'es-419'],
+  ['iw-IL', 'he-IL'],
+  ['sr-Latn-RS', 'sr-Latn-RS'],
+  ['de-Latn-DE', 'de-Latn-DE'],
+  // Languages and scripts whose dates and numbers Chromium does not know.
+  ['is-IS', null],
+  ['kk', null],
+  ['tlh', null],
+  ['de-Cyrl', null],
+  ['und', null],
+  // A browser's locale has no variants and no extensions.
+  ['de-DE-u-co-phonebk', null],
+  ['de-1996', null],
+  ['x-mine', null],
+  ['de-DE-de', null],
+  ['i-klingon', null],
+  ['not a locale', null],
+  ['deutsch', null],
+])('the locale %s is %s, as browsers write it', async (locale, name) => {
+  await using app = await startApp();
+  const { status, body } = await app.request('POST', '/api/sessions', { locale });
+  if (name !== null) expect([status, body.locale]).toEqual([201, name]);
+  else {
+    expect([status, body.context]).toEqual([400, expect.objectContaining({ field: 'locale' })]);
+    expect(body.message).toMatch(/^locale: /);
+  }
+});
+
 test('while the list cannot be read, the session limit is reported without the ids', async () => {
   let isFolding = false;
   await using app = await startApp(

@@ -81,7 +81,7 @@ export function chromiumFlags(
     ...FLAGS,
     ...(proxyPort === null ? [] : proxyFlags(proxyPort)),
     ...(profile === undefined ? [] : PROFILE_FLAGS),
-    // The language of pages; that of the browser's own interface follows its environment.
+    // What pages ask for; how they format follows the environment.
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
     ...(userAgent === undefined ? [] : [`--user-agent=${userAgent}`]),
     'about:blank',

@@ -28,6 +28,7 @@ import {
   type Display,
 } from './display.ts';
 import { makeDownloadsFolder } from './folders.ts';
+import { withLocale } from './locale.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { writePreferences } from './preferences.ts';
 import { createPeerCheck } from './peers.ts';
@@ -384,7 +385,10 @@ export function startChromium(
     ...extensionFlags(spec, join(place.folder, EXTENSIONS_FOLDER)),
     ...chromiumFlags(spec, place.proxyPort),
   ];
-  const child = startChild(program, args, {
+  const plain = { program, args };
+  const { locale } = spec;
+  const command = locale === undefined ? plain : withLocale(plain, { ...place, locale });
+  const child = startChild(command.program, command.args, {
     env: { ...place.env, ...chromiumEnvironment(spec) },
     cwd: place.folder,
     user: place.user,
