@@ -52,12 +52,13 @@ children=("$link" ${relay:+"$relay"})
 
 if [ -n "$password" ]; then
   password_file=$HOME/vnc-password
-  # Every viewer comes from the gateway's address: the blacklist would block all for one.
+  # Every viewer comes from the gateway's address: the blacklist would block all for one. The
+  # gateway passes clipboards of half that length; Chromium waits for ever for one that is longer.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
     -xkbdir /usr/local/lib/browser/xkb \
     -rfbport -1 -rfbunixpath "$HOME/vnc" -rfbunixmode 0600 \
     -SecurityTypes VncAuth -PasswordFile "$password_file" -UseBlacklist=0 \
-    -AlwaysShared -desktop browser -Log '*:stderr:0' >/dev/null &
+    -AlwaysShared -MaxCutText 2097152 -desktop browser -Log '*:stderr:0' >/dev/null &
   x_server=$!
   children+=("$x_server")
   export DISPLAY=:0

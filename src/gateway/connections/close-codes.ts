@@ -30,6 +30,10 @@ export const closeCodes = {
     code: 4023,
     sentence: 'This viewer sent something unknown while it may only watch.',
   },
+  text_too_long: {
+    code: 4024,
+    sentence: 'The text of your clipboard is too long for the browser: 1 MB is the most.',
+  },
 } as const;
 
 /** Why a connection of a share or a hand-off ends with it. */

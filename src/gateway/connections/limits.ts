@@ -40,7 +40,7 @@ export const defaultLimits: GatewayLimits = {
   idleMs: 24 * 60 * MINUTE_MS,
   stalledMs: 2 * MINUTE_MS, // a debugger's breakpoint also stops a client from reading
   bufferedBytesMax: 4 * 1024 * 1024, // one raw frame of 1280 × 800
-  messageBytesMax: 1024 * 1024, // a pasted text; keys and clicks take a few bytes
+  messageBytesMax: 2 * 1024 * 1024, // a pasted text has half; keys and clicks take a few bytes
   pingEveryMs: 20_000,
   bidiStartMs: 20_000, // 0.5 s, and ten times as long on a busy machine
   bidiSilentMs: 30_000, // it says that it runs every 2 s

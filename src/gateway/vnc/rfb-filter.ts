@@ -1,3 +1,4 @@
+import { hasTooLongText, isTooLong, NO_TEXT, providesText, START_BYTES_MAX } from './cut-text.ts';
 import { createPressed } from './rfb-pressed.ts';
 import { messageTypes, shapes } from './rfb-messages.ts';
 
@@ -7,27 +8,31 @@ import { messageTypes, shapes } from './rfb-messages.ts';
  * decided at its first byte; one that has begun is completed, or the screen would take what comes
  * next for its rest.
  *
- * A viewer that may steer is only followed: whatever it sends passes. Once it has sent what is not
- * known here, it is lost where its messages begin, and it is refused as soon as it may not steer.
+ * A viewer that may steer is only followed: whatever it sends passes, but for a text that is too
+ * long for its screen. Once it has sent what is not known here, it is lost where its messages begin,
+ * and it is refused as soon as it may not steer.
  */
 export type RfbFilter = {
   /** What goes to the screen in place of these bytes; null: the viewer has to be closed. */
   take(chunk: Buffer): readonly Buffer[] | null;
-  /** Whether the viewer has to be closed, now that it may not steer any more. */
-  isRefused(): boolean;
+  /** Why the viewer has to be closed, as it is now; null: it need not. */
+  refusal(): Refusal | null;
 };
+
+type Refusal = 'not_understood' | 'text_too_long';
 
 /** A part of what the viewer sends. */
 type Part = {
   length: number;
   passes: boolean;
   /** Called with the whole part; what comes next, or null: that is not known. */
-  end: (bytes: Buffer) => { begin: Begin; instead?: Buffer | undefined } | null;
+  end: (bytes: Buffer) => Next | 'text_too_long' | null;
 };
+type Next = { begin: Begin; instead?: Buffer | undefined };
 /** The part that begins with this byte; null: none does that is known. */
 type Begin = (first: number) => Part | null;
 
-/** Longer messages are not sent: the screen reads 256 KiB of a clipboard. */
+/** Longer messages are not sent. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Of longer parts only the length counts. */
 const KEPT_BYTES_MAX = 256 * 1024 + 4;
@@ -42,7 +47,11 @@ export function createRfbFilter(maySteer: () => boolean): RfbFilter {
   let isLost = false;
   /** A part of a message was dropped whose rest is not known. */
   let isTorn = false;
-  const isRefused = (): boolean => isLost && (isTorn || !maySteer());
+  let isTextTooLong = false;
+  function refusal(): Refusal | null {
+    if (isTextTooLong) return 'text_too_long';
+    return isLost && (isTorn || !maySteer()) ? 'not_understood' : null;
+  }
 
   /** Reads bytes of one part. @returns how many; null: they are not known */
   function read(bytes: Buffer, passed: Buffer[]): number | null {
@@ -59,11 +68,13 @@ export function createRfbFilter(maySteer: () => boolean): RfbFilter {
     if (part.passes) passed.push(some);
     if (left > 0) return some.length;
     const after = part.end(kept);
-    if (after === null) isLost = true;
-    else begin = after.begin;
+    isTextTooLong = after === 'text_too_long';
+    isLost = after === null || isTextTooLong;
     isTorn = isLost && !part.passes;
     part = null;
-    if (after?.instead !== undefined) passed.push(after.instead);
+    if (after === null || after === 'text_too_long') return some.length;
+    begin = after.begin;
+    if (after.instead !== undefined) passed.push(after.instead);
     return some.length;
   }
 
@@ -77,10 +88,10 @@ export function createRfbFilter(maySteer: () => boolean): RfbFilter {
         else at += length;
       }
       if (!isLost) return passed;
-      if (isRefused()) return null;
+      if (refusal() !== null) return null;
       return at < chunk.length ? [...passed, chunk.subarray(at)] : passed;
     },
-    isRefused,
+    refusal,
   };
 }
 
@@ -150,11 +161,29 @@ function messagesOf(maySteer: () => boolean): Begin {
       end(head) {
         if (hasExtendedButtons && type === messageTypes.pointer && isExtended(head)) return null;
         const more = shape.more === undefined ? 0 : shape.more(head);
+        if (type === messageTypes.cutText && passes && isTooLong(head.readInt32BE(4)))
+          return 'text_too_long';
         if (more === null || more > MESSAGE_BYTES_MAX) return null;
+        if (type === messageTypes.cutText && head.readInt32BE(4) < 0)
+          return { begin: () => startOfText(more, passes) };
         if (more > 0) return { begin: () => restOf(type, more, passes) };
         if (!passes) return { begin, instead: pressed.releasedBy(head) };
         pressed.passed(head);
         return { begin };
+      },
+    };
+  }
+  /** Of an extended clipboard. Without an answer to its request the browser waits for ever. */
+  function startOfText(length: number, passes: boolean): Part {
+    const startLength = Math.min(length, START_BYTES_MAX);
+    return {
+      length: startLength,
+      passes,
+      end(bytes) {
+        if (passes && hasTooLongText(bytes)) return 'text_too_long';
+        const next = { begin, instead: !passes && providesText(bytes) ? NO_TEXT : undefined };
+        const left = length - startLength;
+        return left === 0 ? next : { begin: () => ({ length: left, passes, end: () => next }) };
       },
     };
   }

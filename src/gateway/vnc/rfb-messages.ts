@@ -7,7 +7,7 @@ type Shape = {
   more?: (head: Buffer) => number | null;
 };
 
-export const messageTypes = { setEncodings: 2, key: 4, pointer: 5, qemu: 255 } as const;
+export const messageTypes = { setEncodings: 2, key: 4, pointer: 5, cutText: 6, qemu: 255 } as const;
 
 /** The messages that TigerVNC reads, and that noVNC sends, by their first byte. */
 export const shapes: Readonly<Record<number, Shape>> = {
@@ -23,7 +23,11 @@ export const shapes: Readonly<Record<number, Shape>> = {
   [messageTypes.key]: { steers: true, head: 8 },
   [messageTypes.pointer]: { steers: true, head: 6 },
   // ClientCutText; the length of an extended one is negative.
-  6: { steers: true, head: 8, more: (head) => Math.abs(head.readInt32BE(4)) },
+  [messageTypes.cutText]: {
+    steers: true,
+    head: 8,
+    more: (head) => Math.abs(head.readInt32BE(4)),
+  },
   // EnableContinuousUpdates
   150: { steers: false, head: 10 },
   // ClientFence

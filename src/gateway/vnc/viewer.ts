@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { closeCodes } from '../connections/close-codes.ts';
+import { TEXT_BYTES_MAX } from './cut-text.ts';
 
 /** A file of the viewer page with its HTTP headers. */
 export type ViewerFile = { headers: Record<string, string | number>; body: Buffer };
@@ -85,7 +86,8 @@ function closeCodesModule(): string {
   );
   return [
     `export const sentences = ${JSON.stringify(sentences)};`,
-    `export const ends = ${JSON.stringify(ends)};\n`,
+    `export const ends = ${JSON.stringify(ends)};`,
+    `export const textBytesMax = ${TEXT_BYTES_MAX};\n`,
   ].join('\n');
 }
 

@@ -128,7 +128,7 @@ function bridge(
 
   fromViewer(viewer, screen, connection, {
     isClosing: () => isClosing,
-    onRefused: () => close('not_understood'),
+    onRefused: close,
     onChunk(chunk) {
       bytes.fromClient += chunk.length;
       handshake.observe('viewer', chunk);
@@ -181,7 +181,7 @@ function fromViewer(
   viewer: WebSocket,
   screen: Socket,
   connection: Connection,
-  hooks: { isClosing(): boolean; onChunk(chunk: Buffer): void; onRefused(): void },
+  hooks: { isClosing(): boolean; onChunk(chunk: Buffer): void; onRefused(reason: string): void },
 ): void {
   const filter = createRfbFilter(() => connection.maySteer());
   viewer.on('message', (data: RawData, isBinary: boolean) => {
@@ -194,15 +194,17 @@ function fromViewer(
     hooks.onChunk(chunk);
     const passed = filter.take(chunk);
     if (passed === null) {
-      hooks.onRefused();
+      refuse();
       return;
     }
     for (const bytes of passed) if (!screen.write(bytes)) viewer.pause();
   });
   screen.on('drain', () => viewer.resume());
-  connection.onSteering(() => {
-    if (filter.isRefused()) hooks.onRefused();
-  });
+  connection.onSteering(refuse);
+  function refuse(): void {
+    const reason = filter.refusal();
+    if (reason !== null) hooks.onRefused(reason);
+  }
 }
 
 /**

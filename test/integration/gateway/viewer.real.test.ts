@@ -164,6 +164,53 @@ describe('the viewer page', () => {
     await page.close();
   });
 
+  test('hands over texts of up to 1 MB, and says of longer ones that they are too long', async () => {
+    const everything = ['clipboard-read', 'clipboard-sanitized-write'] as const;
+    await person.defaultBrowserContext().overridePermissions(site.http, [...everything]);
+    const driver = await connect({ browserWSEndpoint: site.cdpUrl('s1'), defaultViewport: null });
+    const [pastedInto] = await driver.pages();
+    if (pastedInto === undefined) throw new Error('the session has no page');
+    await pastedInto.setContent('<textarea></textarea>');
+    const keyboard = await pastedInto.createCDPSession();
+    const pasted = async () => {
+      await pastedInto.bringToFront();
+      await pastedInto.evaluate(`document.querySelector('textarea').value = ''`);
+      await pastedInto.evaluate(`document.querySelector('textarea').focus()`);
+      const key = { key: 'v', code: 'KeyV', windowsVirtualKeyCode: 86, modifiers: 2 };
+      const down = { type: 'rawKeyDown' as const, ...key, commands: ['paste'] };
+      await keyboard.send('Input.dispatchKeyEvent', down);
+      await keyboard.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key });
+      return pastedInto.evaluate(`document.querySelector('textarea').value.length`);
+    };
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    const send = async (length: number) => {
+      await page.bringToFront();
+      await page.evaluate(`navigator.clipboard.writeText('x'.repeat(${length}))`);
+      await page.click('#paste');
+    };
+    const status = () => page.evaluate(`document.getElementById('status').textContent`);
+
+    await send(1_000_000);
+    await expect.poll(pasted, SOON).toBe(1_000_000);
+    await send(2_000_000);
+    const tooLong = 'Your clipboard’s text is too long to send: it has 2 MB, and 1 MB is the most';
+    await expect.poll(status, SOON).toBe(tooLong);
+    expect(await pasted()).toBe(1_000_000);
+
+    // In view only the viewer answers no request of the browser.
+    await page.click('#view-only');
+    await expect.poll(pasted, SOON).toBe(0);
+    await page.click('#view-only');
+    await copyInSession('x'.repeat(2_000_000));
+    const missing = 'What was copied in the browser does not come; 1 MB is the most';
+    await expect.poll(status, SOON).toBe(missing);
+    await copyInSession('short');
+    await expect.poll(status, SOON).toBe('Connected');
+    await page.close();
+    await driver.disconnect();
+  });
+
   test('shows why the session ended', async () => {
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');

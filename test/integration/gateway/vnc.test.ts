@@ -37,6 +37,17 @@ test('a text message closes the connection', async () => {
   await site.isClean();
 });
 
+test('a clipboard of more than 1 MiB closes the connection, and says why', async () => {
+  await using site = await startSession();
+  const viewer = await openSocket(site.vncUrl('s1'));
+  const text = Buffer.alloc(8);
+  text.writeUInt8(6);
+  text.writeUInt32BE(1024 ** 2 + 1, 4);
+  viewer.socket.send(Buffer.concat([Buffer.from('RFB 003.008\n'), Buffer.from([1, 1]), text]));
+  expect(await viewer.closed).toEqual({ code: 4024, reason: 'text_too_long' });
+  await site.isClean();
+});
+
 test('a message over the limit closes the connection', async () => {
   await using site = await startSession({ limits: { messageBytesMax: 1000 } });
   const viewer = await openSocket(site.vncUrl('s1'));

@@ -1,3 +1,4 @@
+import { constants, deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createRfbFilter } from '#src/gateway/vnc/rfb-filter.ts';
 
@@ -33,6 +34,24 @@ function clipboard(length: number, bytes = Math.abs(length)): Buffer {
   message.writeInt32BE(length, 4);
   return message;
 }
+
+const MIB = 1024 ** 2;
+const PROVIDE = 0x10_00_00_01;
+/** An extended ClientCutText: flags and what is compressed. */
+function extended(flags: number, compressed = Buffer.alloc(0)): Buffer {
+  const message = Buffer.alloc(12);
+  message.writeUInt8(6);
+  message.writeInt32BE(-(4 + compressed.length), 4);
+  message.writeUInt32BE(flags, 8);
+  return Buffer.concat([message, compressed]);
+}
+/** A text, or only the length that it is said to have. */
+function provided(text: string | Buffer, says = Buffer.byteLength(text), options = {}): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(says);
+  return extended(PROVIDE, deflateSync(Buffer.concat([length, Buffer.from(text)]), options));
+}
+const noText = provided('\0');
 
 const watching = [setPixelFormat, encodings(0, 7, -223), updateRequest, continuous, fence];
 const steering = [
@@ -93,6 +112,62 @@ describe.each([1, 2, 3, 7, 64, 10_000])('in pieces of %i bytes', (piece) => {
     ])
       expect(pass(bytes, piece)).toBeNull();
   });
+});
+
+describe('a text of more than 1 MiB', () => {
+  const most = 'x'.repeat(MIB - 1) + '\0';
+  const stored = { level: constants.Z_NO_COMPRESSION };
+
+  test.each([
+    ['as it is', clipboard(MIB + 1)],
+    ['of 4 GB', clipboard(2 ** 31 - 1, 0)],
+    ['compressed', provided(`x${most}`)],
+    ['that is not there', provided('', MIB + 1)],
+    ['not compressed', provided(`x${most}`, MIB + 1, stored)],
+    ['in so large a message', extended(PROVIDE, Buffer.alloc(MIB + 8_192))],
+    ['behind blocks without anything', emptyBlocks(600)],
+  ])('closes the viewer that sends it: %s', (_, message) => {
+    for (const piece of [1_000, 5 * MIB]) {
+      const filter = createRfbFilter(() => true);
+      const bytes = Buffer.concat([start, message, key(1)]);
+      let isClosed = false;
+      for (let at = 0; at < bytes.length && !isClosed; at += piece)
+        isClosed = filter.take(bytes.subarray(at, at + piece)) === null;
+      expect([isClosed, filter.refusal()]).toEqual([true, 'text_too_long']);
+    }
+  });
+
+  test.each([
+    ['as it is', clipboard(MIB)],
+    ['compressed', provided(most)],
+    ['not compressed', provided(most, MIB, stored)],
+    ['other than a text, however it is compressed', extended(0x08_00_00_01)],
+    ['no zlib', extended(PROVIDE, Buffer.alloc(7, 9))],
+  ])('is the first that is too long: one less passes, %s', (_, message) => {
+    for (const piece of [1_000, 5 * MIB]) {
+      const all = Buffer.concat([start, message, key(1)]);
+      expect(pass(all, piece, () => true)?.equals(all)).toBe(true);
+    }
+  });
+
+  test('is dropped where the viewer only watches', () => {
+    const bytes = Buffer.concat([start, clipboard(MIB + 1), updateRequest]);
+    expect(pass(bytes, 5 * MIB)).toEqual(Buffer.concat([start, updateRequest]));
+  });
+
+  /** Empty blocks of deflate, which hide the length that comes next. */
+  function emptyBlocks(count: number): Buffer {
+    const blocks = Buffer.from([0, 0, 0, 0xff, 0xff]);
+    const hidden = deflateSync(Buffer.from([0, 0x7f, 0, 0])).subarray(2);
+    const zlib = [Buffer.from([0x78, 0x9c]), ...Array<Buffer>(count).fill(blocks), hidden];
+    return extended(PROVIDE, Buffer.concat(zlib));
+  }
+});
+
+test('a text that a viewer has announced is answered with none once it may not steer', () => {
+  const bytes = Buffer.concat([start, provided('x'.repeat(50_000)), updateRequest]);
+  for (const piece of [1, 10, 100_000])
+    expect(pass(bytes, piece)).toEqual(Buffer.concat([start, noText, updateRequest]));
 });
 
 test('what looks like a key within another message is no key', () => {
@@ -165,13 +240,13 @@ describe('a viewer that may not steer any more', () => {
 
   test('is closed if it is not known where its messages begin', () => {
     const odd = begun(Buffer.from([77]));
-    expect(odd.filter.isRefused()).toBe(false);
+    expect(odd.filter.refusal()).toBeNull();
     odd.steer(false);
-    expect(odd.filter.isRefused()).toBe(true);
+    expect(odd.filter.refusal()).toBe('not_understood');
     expect(odd.take(updateRequest)).toBeNull();
     const buttons = begun(encodings(0, -316), pointer(0x81));
-    expect(buttons.filter.isRefused()).toBe(false);
+    expect(buttons.filter.refusal()).toBeNull();
     buttons.steer(false);
-    expect(buttons.filter.isRefused()).toBe(true);
+    expect(buttons.filter.refusal()).toBe('not_understood');
   });
 });

@@ -4,13 +4,15 @@
  * connected, ended.
  */
 import './without-video-decoder.js';
-import { ends, sentences } from './close-codes.js';
+import { ends, sentences, textBytesMax } from './close-codes.js';
 import RFB from './novnc/core/rfb.js';
 
 const RETRIES_MAX = 8;
 const RETRY_MS_MAX = 8000;
 /** Characters of an offered text that its button shows. */
 const OFFER_SHOWN_MAX = 200;
+/** How long a text that was copied in the session may be on its way. */
+const COPIED_MS = 5000;
 
 const part = Object.fromEntries(
   [...document.querySelectorAll('[id]')].map((element) => [element.id, element]),
@@ -20,6 +22,18 @@ let retries = 0;
 let password = takePassword();
 /** The text that was copied in the session last, until the person takes it; null: none. */
 let offered = null;
+/** Why the gateway closes a viewer that may connect again. */
+const MAY_CONNECT_AGAIN = [
+  'slow_client',
+  'connection_idle',
+  'client_gone',
+  'not_understood',
+  'text_too_long',
+];
+/** Says that a text does not come that was copied in the session. */
+let missing = 0;
+/** The connection on which the session's browser may request this person's text; null: none. */
+let announcedOn = null;
 
 part.again.addEventListener('click', () => {
   retries = 0;
@@ -35,6 +49,7 @@ part.login.addEventListener('submit', (event) => {
 });
 part['view-only'].addEventListener('click', ({ currentTarget }) => {
   currentTarget.setAttribute('aria-pressed', String(!isViewOnly()));
+  takeBackText();
   if (rfb !== null) rfb.viewOnly = isViewOnly();
   showOffer();
 });
@@ -45,6 +60,20 @@ part['full-screen'].addEventListener('click', () => {
 part.paste.hidden = navigator.clipboard?.readText === undefined;
 part.paste.addEventListener('click', () => void sendClipboard());
 part.copy.addEventListener('click', () => void takeClipboard());
+
+const { extendedClipboardNotify, extendedClipboardRequest } = RFB.messages;
+RFB.messages.extendedClipboardNotify = (connection, formats) => {
+  announcedOn = connection;
+  extendedClipboardNotify(connection, formats);
+};
+/** noVNC requests each text that was copied in the session, and is told of none that is too long. */
+RFB.messages.extendedClipboardRequest = (...asked) => {
+  extendedClipboardRequest(...asked);
+  offer('');
+  missing = setTimeout(() => {
+    part.status.textContent = `What was copied in the browser does not come; ${megabytes(textBytesMax)} is the most`;
+  }, COPIED_MS);
+};
 
 void attempt();
 
@@ -93,7 +122,11 @@ function open(mode) {
   rfb.addEventListener('securityfailure', () => {
     failure = 'password';
   });
-  rfb.addEventListener('clipboard', (event) => offer(event.detail.text));
+  announcedOn = null;
+  rfb.addEventListener('clipboard', (event) => {
+    if (document.body.dataset.state === 'connected') part.status.textContent = 'Connected';
+    offer(event.detail.text);
+  });
 }
 
 function isViewOnly() {
@@ -105,6 +138,7 @@ function isViewOnly() {
  * click, and not while they only watch.
  */
 function offer(text) {
+  clearTimeout(missing);
   offered = text === '' ? null : text;
   showOffer();
 }
@@ -128,12 +162,41 @@ async function takeClipboard() {
 }
 
 async function sendClipboard() {
+  let text;
   try {
-    rfb?.clipboardPasteFrom(await navigator.clipboard.readText());
-    rfb?.focus();
+    text = await navigator.clipboard.readText();
   } catch {
     part.status.textContent = 'Your browser did not let this page read the clipboard';
+    return;
   }
+  const bytes = bytesOf(text);
+  if (bytes > textBytesMax) {
+    const sizes = `it has ${megabytes(bytes)}, and ${megabytes(textBytesMax)} is the most`;
+    part.status.textContent = `Your clipboard’s text is too long to send: ${sizes}`;
+    return;
+  }
+  if (rfb === null) return;
+  part.status.textContent = 'Connected';
+  rfb.clipboardPasteFrom(text);
+  rfb.focus();
+}
+
+/** What noVNC sends of a text: UTF-8 with the ends of lines of the protocol, and a NUL. */
+function bytesOf(text) {
+  return new TextEncoder().encode(text.replace(/\r\n|\r|\n/g, '\r\n')).length + 1;
+}
+
+function megabytes(bytes) {
+  return `${Math.ceil((bytes / 1024 ** 2) * 10) / 10} MB`;
+}
+
+/**
+ * In view only noVNC answers no request: the session's browser would wait for a text that was
+ * announced before, and do nothing else.
+ */
+function takeBackText() {
+  if (announcedOn !== null && rfb !== null) extendedClipboardNotify(announcedOn, []);
+  announcedOn = null;
 }
 
 function onClose(code, failure) {
@@ -148,8 +211,7 @@ function onClose(code, failure) {
   if (why === undefined) retry('The connection was lost.');
   else if (why.reason === 'gateway_closing') retry(why.sentence);
   else if (why.reason === 'browser_gone') void explain(why.sentence);
-  else if (['slow_client', 'connection_idle', 'client_gone', 'not_understood'].includes(why.reason))
-    end('Disconnected', why.sentence, true);
+  else if (MAY_CONNECT_AGAIN.includes(why.reason)) end('Disconnected', why.sentence, true);
   else if (['access_rotated', 'key_revoked', 'share_ended', 'handoff_ended'].includes(why.reason))
     end('This link is no longer valid', why.sentence);
   else end('The session has ended', why.sentence);

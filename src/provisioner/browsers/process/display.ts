@@ -66,6 +66,8 @@ export function startDisplay(
     ['-SecurityTypes', 'VncAuth', '-PasswordFile', passwordFile(place.folder)],
     // Every viewer comes from the gateway's address: the blacklist would block all for one.
     ['-UseBlacklist=0', '-AlwaysShared', '-desktop', 'browser'],
+    // The gateway passes half of it. Chromium waits for ever for a text that is longer.
+    ['-MaxCutText', String(2 * 1024 ** 2)],
   ].flat();
   const child = startChild(program, args, {
     env: place.env,
