@@ -53,6 +53,10 @@ export function codingOf({ headers }: Pick<FastifyRequest, 'headers'>): string |
   return isEmpty || coding === '' || coding === 'identity' ? null : coding;
 }
 
+/**
+ * What comes out of the decoder, which gets nothing before the first read. Not every body is read,
+ * or to its end: an error of one of the three streams that no reader waits for must end nothing.
+ */
 function decode(payload: Readable, coding: string, decoder: Transform) {
   let received = 0;
   async function* counted() {
@@ -61,8 +65,10 @@ function decode(payload: Readable, coding: string, decoder: Transform) {
       yield piece;
     }
   }
+  const source = Readable.from(counted(), { objectMode: false });
   async function* pieces() {
     try {
+      source.pipe(decoder);
       // Piece by piece, as the reader asks for them.
       yield* decoder as AsyncIterable<Buffer>;
     } catch (error) {
@@ -70,10 +76,9 @@ function decode(payload: Readable, coding: string, decoder: Transform) {
       throw new Unreadable(invalid({}, `The body is not valid ${coding}.`));
     }
   }
-  const source = Readable.from(counted(), { objectMode: false });
-  source.on('error', (error) => decoder.destroy(error));
-  source.pipe(decoder);
   const output = Readable.from(pieces(), { objectMode: false });
+  for (const stream of [decoder, output]) stream.on('error', () => undefined);
+  source.on('error', (error) => decoder.destroy(error));
   output.once('close', () => source.destroy());
   // Fastify compares it with the Content-Length.
   return Object.defineProperty(output, 'receivedEncodedLength', { get: () => received });
