@@ -20,8 +20,8 @@ import {
 const ANSWER_MS = 2_000;
 /** Messages of one answer. */
 const BATCH = 500;
-/** Error code: the message does not exist any more. */
-const GONE = 10037;
+/** Of the removal of a message that another caller has removed before. */
+const GONE = { sequenceNotFound: 10043, deleteFailed: 10057, why: 'no message found' };
 
 /**
  * The stored record. `skippedBy`: the operator who decided to skip it; null without a decision.
@@ -57,13 +57,13 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
   }
 
   async function remove(stream: string, sequence: number): Promise<void> {
-    try {
-      await requestWithRetry(connection, ANSWER_MS, () =>
-        jsm.streams.deleteMessage(stream, sequence, false),
-      );
-    } catch (error) {
-      if (!(error instanceof JetStreamApiError && error.code === GONE)) throw error;
-    }
+    await requestWithRetry(connection, ANSWER_MS, async () => {
+      try {
+        await jsm.streams.deleteMessage(stream, sequence, false);
+      } catch (error) {
+        if (!isGone(error)) throw error;
+      }
+    });
   }
 
   async function records(): Promise<{ record: Record; stored: number }[]> {
@@ -171,6 +171,16 @@ async function allOf(connection: JetStreamConnection, stream: string): Promise<S
     seq = (some.at(-1)?.seq ?? seq) + 1;
   }
   return found;
+}
+
+/**
+ * Whether a message was not removed because it is gone. The server has two answers for that; the
+ * second one, of a whole block that is gone, has the status of an outage.
+ */
+function isGone(error: unknown): boolean {
+  if (!(error instanceof JetStreamApiError)) return false;
+  const { code, message } = error;
+  return code === GONE.sequenceNotFound || (code === GONE.deleteFailed && message === GONE.why);
 }
 
 /** Whether the error is the server's answer that no message is left. */

@@ -68,6 +68,17 @@ describe.each(adapters)('dead letters in $adapter', ({ open }) => {
     expect((await listed(event.by)).map(({ reason }) => reason)).toEqual(['not like this']);
   });
 
+  test('it is resolved, and skipped, by several at once', async () => {
+    const by = `${freshId('view')}:v1`;
+    const [first, inside, other] = [anEvent(6, by), anEvent(7, by), anEvent(8, by)];
+    for (const one of [first, inside, other]) await deadLetters.add(one);
+    const eight = Array.from({ length: 8 });
+    // The server has another answer for each of the two.
+    for (const one of [inside, first]) await Promise.all(eight.map(() => deadLetters.resolve(one)));
+    await Promise.all(eight.map((_, at) => deadLetters.skip(other, `operator ${at}`, 'a test')));
+    expect(await listed(by)).toEqual([]);
+  });
+
   test('each attempt that fails is counted, and nothing where there is no dead letter', async () => {
     const event = anEvent(7);
     await deadLetters.add(event);
