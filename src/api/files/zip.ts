@@ -15,11 +15,17 @@ export async function zipOf(
   const zip = new ZipFile();
   const body = zip.outputStream as Readable;
   zip.on('error', (error: Error) => body.destroy(error));
+  // Who reads the zip gets its error; until somebody reads, it must end nothing.
+  body.on('error', () => undefined);
   for (const { name, bytes, createdAt, fileId } of files) {
     const about = { mtime: new Date(createdAt), mode: 0o100_644, compress: false, size: bytes };
     zip.addReadStreamLazy(name, about, (take) => {
-      const content = contentOf(objects, fileKey(session, fileId));
-      take(null, Readable.from(content, { objectMode: false }));
+      const from = contentOf(objects, fileKey(session, fileId));
+      const content = Readable.from(from, { objectMode: false });
+      // Yazl listens to neither.
+      content.on('error', (error) => body.destroy(error));
+      body.once('close', () => content.destroy());
+      take(null, content);
     });
   }
   const sized = Promise.withResolvers<number>();
