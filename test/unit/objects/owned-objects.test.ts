@@ -179,6 +179,45 @@ test('a recount beside a put leaves the account as it is', async () => {
   expect(await accountOf('acme')).toBe(await storedBy('acme'));
 });
 
+test('a recount between the end of a put and its account leaves the account as it is', async () => {
+  const objects = open({ each: 10 });
+  await objects.put('files/acme/ses_1/a', body(1));
+  const { put } = below;
+  let recounted: number | null = null;
+  below.put = async (...given) => {
+    const stored = await put(...given);
+    recounted = await objects.recount();
+    return stored;
+  };
+  const same = withAccounts(below, accounts, {
+    organizationMaxBytes: 10 * MIB,
+    now,
+    onFailure: rethrow,
+  });
+  await same.put('files/acme/ses_1/b', body(2));
+  expect(recounted).toBe(0);
+  expect(await accountOf('acme')).toBe(await storedBy('acme'));
+});
+
+test('a recount leaves an account that was changed while it counted', async () => {
+  open({ each: 10 });
+  const { list } = below;
+  let isFirst = true;
+  below.list = async function* (prefix) {
+    yield* list(prefix);
+    if (prefix !== 'files/acme/' || !isFirst) return;
+    isFirst = false;
+    await objects.put('files/acme/ses_1/c', body(2));
+  };
+  const options = { organizationMaxBytes: 10 * MIB, now, onFailure: rethrow };
+  const objects = withAccounts(below, accounts, options);
+  isFirst = false;
+  await objects.put('files/acme/ses_1/a', body(1));
+  isFirst = true;
+  expect(await objects.recount()).toBe(0);
+  expect(await accountOf('acme')).toBe(await storedBy('acme'));
+});
+
 test('what belongs to no organization has no account', async () => {
   const objects = open();
   await objects.put('store/event-store', body(1));
