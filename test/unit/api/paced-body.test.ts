@@ -6,13 +6,13 @@ import { arriving, sendPaced } from '#src/api/files/paced-body.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-/** A reader of a file whose times are known, and an upload that the service itself keeps waiting. */
+/** A reader of a file whose times are known, and an upload that the service keeps waiting. */
 
 useVirtualTime();
 
 const PIECE = Buffer.alloc(64 * 1024, 'x');
 
-/** What `sendPaced` does to an answer of so many pieces; the client takes one when it is asked to. */
+/** An answer of so many pieces, of which the client takes one when it is asked to. */
 function answerOf(pieces: number, { isClosed = false } = {}) {
   const raw = new EventEmitter();
   let cutAt: number | null = null;

@@ -64,7 +64,7 @@ test.each<[string, () => AsyncGenerator<Buffer> | null, string]>([
   expect(thrown).toEqual([]);
 });
 
-test('a zip that nobody reads ends nothing', async () => {
+test('a zip without a reader ends nothing', async () => {
   const { objects } = storeOf({ a: () => null });
   await zipOf(objects, SESSION, [fileOf('a', 2)]);
   for (let turns = 0; turns < 10; turns += 1) await turn();
