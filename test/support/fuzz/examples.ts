@@ -12,6 +12,7 @@ export type Example = {
   /** A credential of its own. */
   key?: (world: World) => string;
   needs?: 'real' | 'alone';
+  success?: 'none';
 };
 
 const has = (select: (kept: Kept) => readonly string[]) => (world: World) => select(world.has);
@@ -76,7 +77,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     })),
   },
   getSessionScreenshot: { ids: driven },
-  getSessionThumbnail: { ids: ended, needs: 'real' },
+  // A picture is taken once a minute.
+  getSessionThumbnail: { ids: ended, success: 'none' },
   getSessionRecording: { ids: ended },
   getRecordingSegment: { ids: ended },
   listSessionFiles: { ids: driven },

@@ -29,7 +29,7 @@ function describedRoute(
     name: `${method} ${template}`,
     at: 'api',
     documented: new Set(Object.keys(operation.responses).map(Number)),
-    success: 'ok',
+    success: example.success ?? 'ok',
     needs: example.needs ?? 'any',
     request(random, world) {
       const ids = [...(example.ids?.(world) ?? ['none', 'none'])];

@@ -3,7 +3,6 @@ import { connect } from '@nats-io/transport-node';
 import { jetstream } from '@nats-io/jetstream';
 import { parkedSubject } from '#events/subjects.ts';
 import { extensionZip } from '#test/support/extensions/extension-zip.ts';
-import { onPage } from '#test/support/service/real-session.ts';
 import { eventually, type RunningService, type Service } from '#test/support/service/service.ts';
 import { startReceiver } from '#test/support/webhooks/receiver.ts';
 
@@ -165,11 +164,6 @@ export async function openWorld(
   };
   async function end(): Promise<Kept['ended']> {
     const id = await create({ record: true, labels: { fuzz: 'driven' } });
-    // Its last picture is of a page.
-    if (size.isReal) {
-      const { cdp_url: url } = await ask('GET', `/api/sessions/${id}/access`);
-      await onPage({ cdp_url: String(url) }, (page) => page.goto('data:text/html,<h1>Fuzz</h1>'));
-    }
     const segmentOf = async () => {
       const { segments } = (await ask('GET', `/api/sessions/${id}/recording`)) as {
         segments: { name: string }[];
@@ -178,10 +172,6 @@ export async function openWorld(
     };
     const segment = await eventually(segmentOf, 'a session is recorded', RECORDED_MS);
     await ask('DELETE', `/api/sessions/${id}`);
-    const url = `${service.apiUrl}/api/sessions/${id}/thumbnail`;
-    const headers = { authorization: `Bearer ${key}` };
-    const isThere = () => fetch(url, { headers }).then(({ status }) => status === 200);
-    if (size.isReal) await eventually(isThere, 'the last picture is kept');
     return { id, segment };
   }
   async function hook(): Promise<string> {
