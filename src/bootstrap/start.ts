@@ -4,7 +4,7 @@ import type { Config } from '#src/config/config.ts';
 import { lockDataDir } from '#src/embedded/data-dir.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
 import { assertPortsFree } from '#src/embedded/ports.ts';
-import { ensurePrograms, findProgram } from '#src/embedded/programs.ts';
+import { ensurePrograms, findProgram, type ProgramName } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret } from '#src/embedded/secrets.ts';
 import { newId } from '#src/ids.ts';
@@ -38,7 +38,7 @@ export async function start(
   refuseUnisolated(config.browsers, log);
   stack.use(await lockDataDir(dataDir));
   await assertPortsFree(portsOf(config));
-  const { programs, servers } = await findPrograms(config, print);
+  const { programs, servers } = await findPrograms(config, print, ending);
   ending.throwIfAborted();
   const issuer = await findIssuer(config);
   const embedded = stack.use(
@@ -127,19 +127,22 @@ function portsOf({ roles, api, gateway, telemetry }: Config) {
 }
 
 /** Finds the programs that this process will run, and installs missing ones. */
-async function findPrograms(config: Config, print: (line: string) => void) {
+async function findPrograms(config: Config, print: (line: string) => void, ending: AbortSignal) {
   const needsBrowsers = config.roles.includes('provisioner') && config.browsers.kind === 'process';
+  const names: ProgramName[] = [
+    ...(config.natsUrl === null ? (['nats-server'] as const) : []),
+    ...(config.redisUrl === null ? (['redis-server'] as const) : []),
+    ...(needsBrowsers ? (['chromium', 'Xtigervnc'] as const) : []),
+  ];
+  // All at once: what needs root is asked for once.
+  const found: Partial<Record<ProgramName, string>> = await ensurePrograms(names, print, ending);
+  const { 'nats-server': natsServer, 'redis-server': redisServer } = found;
   const servers = {
-    ...(config.natsUrl === null
-      ? { natsServer: (await ensurePrograms(['nats-server'], print))['nats-server'] }
-      : {}),
-    ...(config.redisUrl === null
-      ? { redisServer: (await ensurePrograms(['redis-server'], print))['redis-server'] }
-      : {}),
+    ...(natsServer === undefined ? {} : { natsServer }),
+    ...(redisServer === undefined ? {} : { redisServer }),
   };
-  if (!needsBrowsers) return { servers, programs: null };
-  const found = await ensurePrograms(['chromium', 'Xtigervnc'], print);
   const { chromium, Xtigervnc: xvnc } = found;
+  if (chromium === undefined || xvnc === undefined) return { servers, programs: null };
   // Without it sessions have no WebDriver.
   const chromedriver = await findProgram('chromedriver');
   return { servers, programs: { chromium, xvnc, chromedriver } };

@@ -1,36 +1,39 @@
 /** Fetches a nats-server if the machine's is missing or too old. */
-import { createHash } from 'node:crypto';
 import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { aptUnpack } from './apt.ts';
+import { aptArchives } from './apt.ts';
+import { pinnedFor, verify } from './pinned.mjs';
 import { lastLines, runCommand } from './run-command.ts';
 
-/** Debian suites with a new enough nats-server, the more stable one first. */
-const SUITES = ['forky', 'sid'];
-/** The release that is downloaded if no Debian suite works. */
-const RELEASE = '2.15.1';
+/** Where Debian keeps every version that it ever had, by day. */
+const DEBIAN_SNAPSHOT = 'https://snapshot.debian.org/archive/debian/20261031T000000Z';
 const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 const DOWNLOAD_TIMEOUT_MS = 120_000;
-/** Node's names of architectures → those in the names of release archives. */
+/** Node's names of architectures → those in the names of the files. */
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = {
   x64: 'amd64',
   arm64: 'arm64',
 };
 
 /**
- * Installs a nats-server for which `accepts` is true into a folder of its own, atomically.
+ * Installs a nats-server for which `accepts` is true into a folder of its own, atomically. `print`
+ * gets the address that each file is fetched from.
  * @throws Error whose message names each source and its failure
  */
 export async function fetchNatsServer(
   folder: string,
   accepts: (path: string) => Promise<boolean>,
+  print: (line: string) => void,
 ): Promise<void> {
   const refusals: string[] = [];
-  for (const source of [...SUITES.map(debianSource), releaseSource(RELEASES)]) {
+  const mirrors = (await aptArchives()).filter((archive) => /^https?:.*\/debian$/.test(archive));
+  const debian = [...new Set([...mirrors, DEBIAN_SNAPSHOT])].map(debianSource);
+  for (const source of [...debian, releaseSource(RELEASES)]) {
     const stage = `${folder}.new`;
     await rm(stage, { recursive: true, force: true });
     await mkdir(join(stage, 'work'), { recursive: true });
     try {
+      print(`  ${source.name} into ${folder}, if its checksum is right`);
       const binary = join(stage, 'nats-server');
       await copyFile(await source.unpack(join(stage, 'work')), binary);
       if (!(await accepts(binary)))
@@ -50,43 +53,48 @@ export async function fetchNatsServer(
 
 type Source = { name: string; unpack: (dir: string) => Promise<string> };
 
-function debianSource(suite: string): Source {
+/** Debian's package from an archive; it is unpacked and not installed, which needs no root. */
+export function debianSource(archive: string): Source {
+  const architecture = ARCHITECTURES[process.arch];
   return {
-    name: `Debian ${suite}`,
-    unpack: async (dir) => join(await aptUnpack(suite, 'nats-server', dir), 'usr/sbin/nats-server'),
+    name: `${archive}/pool/main/n/nats-server`,
+    unpack: async (dir) => {
+      const { version, sha256 } = pinnedFor('nats-server.deb');
+      const file = `nats-server_${version}_${architecture}.deb`;
+      await fetchVerified(`${archive}/pool/main/n/nats-server/${file}`, sha256, join(dir, file));
+      await mustRun(['dpkg-deb', '-x', `./${file}`, 'unpacked'], dir);
+      return join(dir, 'unpacked/usr/sbin/nats-server');
+    },
   };
 }
 
-/** A release archive, checked against the release's own list of checksums. */
+/** An archive of NATS' own releases. */
 export function releaseSource(releases: string): Source {
   return {
-    name: `release ${RELEASE}`,
+    name: releases,
     unpack: async (dir) => {
-      const name = `nats-server-v${RELEASE}-${process.platform}-${ARCHITECTURES[process.arch]}`;
-      const [sums, archive] = await Promise.all([
-        download(`${releases}/v${RELEASE}/SHA256SUMS`),
-        download(`${releases}/v${RELEASE}/${name}.tar.gz`),
-      ]);
-      const digest = createHash('sha256').update(archive).digest('hex');
-      const listed = sums.toString().split('\n');
-      if (!listed.some((line) => line.trim() === `${digest}  ${name}.tar.gz`)) {
-        throw new Error(`the checksum of ${name}.tar.gz does not match the published one`);
-      }
-      await writeFile(join(dir, 'release.tar.gz'), archive);
-      const outcome = await runCommand(['tar', '-xzf', 'release.tar.gz'], {
-        timeoutMs: DOWNLOAD_TIMEOUT_MS,
-        cwd: dir,
-      });
-      if (outcome.code !== 0) throw new Error(lastLines(outcome.output));
+      const { version, sha256 } = pinnedFor('nats-server.tar.gz');
+      const name = `nats-server-v${version}-${process.platform}-${ARCHITECTURES[process.arch]}`;
+      const file = `${name}.tar.gz`;
+      await fetchVerified(`${releases}/v${version}/${file}`, sha256, join(dir, file));
+      await mustRun(['tar', '-xzf', file], dir);
       return join(dir, name, 'nats-server');
     },
   };
 }
 
-async function download(url: string): Promise<Buffer> {
+/** Writes what the address answers. @throws Error before anything is written, if it is not that */
+async function fetchVerified(url: string, sha256: string, path: string): Promise<void> {
   const response = await fetch(url, { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
   if (!response.ok) throw new Error(`${url} answered ${response.status}`);
-  return Buffer.from(await response.arrayBuffer());
+  const bytes = Buffer.from(await response.arrayBuffer());
+  verify(bytes, sha256, url);
+  await writeFile(path, bytes);
+}
+
+async function mustRun(command: readonly string[], cwd: string): Promise<void> {
+  const outcome = await runCommand(command, { timeoutMs: DOWNLOAD_TIMEOUT_MS, cwd });
+  if (outcome.code !== 0) throw new Error(lastLines(outcome.output));
 }
 
 function reasonOf(error: unknown): string {

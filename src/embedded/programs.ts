@@ -6,7 +6,8 @@ import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { open, realpath, rm, symlink } from 'node:fs/promises';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { aptCommand, aptInstall } from './apt.ts';
+import { aptArchives, aptCommand, aptInstall } from './apt.ts';
+import { refusalOf } from './consent.ts';
 import { fetchNatsServer } from './fetch-nats-server.ts';
 import { waitForLock } from './pid-lock.mjs';
 import { runCommand } from './run-command.ts';
@@ -27,32 +28,35 @@ export class MissingProgram extends Error {
 }
 
 /**
- * The absolute path of each program, after installing those that are missing; `print` gets one line
- * for each installation. A path in the program's environment variable is taken as it is.
+ * The absolute path of each program, after installing those that are missing; `print` gets what is
+ * installed and from where. What needs root is asked for once for all of them (consent.ts), and
+ * `ending` ends that question. A path in the program's environment variable is taken as it is.
  * @throws MissingProgram
  */
 export async function ensurePrograms<N extends ProgramName>(
   names: readonly N[],
   print: (line: string) => void,
+  ending?: AbortSignal,
 ): Promise<Record<N, string>> {
   const paths: Partial<Record<N, string>> = {};
-  const problems: string[] = [];
   for (const name of names) {
     const found = (await fromEnvironment(name)) ?? (await find(name));
     if (found.path !== null) paths[name] = found.path;
   }
   const missing = names.filter((name) => paths[name] === undefined);
-  if (missing.length > 0) {
-    const unlock = await lockTools(print);
-    try {
-      for (const name of missing) {
-        const found = await findOrInstall(name, print);
-        if ('path' in found) paths[name] = found.path;
-        else problems.push(found.problem);
-      }
-    } finally {
-      unlock?.();
+  if (missing.length === 0) return paths as Record<N, string>;
+  const refusal = await refusalFor(missing, print, ending);
+  const problems: string[] = [];
+  const unlock = await lockTools(print);
+  try {
+    const failure = refusal ?? (await installPackagesOf(missing, print));
+    for (const name of missing) {
+      const found = await findOrInstall(name, failure, print);
+      if ('path' in found) paths[name] = found.path;
+      else problems.push(found.problem);
     }
+  } finally {
+    unlock?.();
   }
   if (problems.length > 0) throw new MissingProgram(problems.join('\n'));
   return paths as Record<N, string>;
@@ -73,9 +77,13 @@ type Program = {
   places: readonly string[];
   /** Its names on PATH. */
   names: readonly string[];
+  purpose: string;
   /** How to install it by hand. */
   byHand: string;
-  install: () => Promise<void>;
+  /** Debian packages that are to be installed as root. */
+  packages: () => readonly string[];
+  /** What is to be done beside or after that. */
+  install?: (print: (line: string) => void) => Promise<void>;
   /** Why a found file is not suitable; null: it is. */
   refuses?: (path: string) => Promise<string | null>;
 };
@@ -85,6 +93,7 @@ const LOCK_WAIT_MS = 15 * 60_000;
 /** 2.11 and 2.12 added message TTLs, atomic batches and message schedules. */
 const NATS_SERVER_MIN: readonly [number, number] = [2, 12];
 const NATS_FOLDER = toolName('nats-server', NATS_SERVER_MIN.join('.'));
+const REDIS_PROGRAM = '/usr/bin/redis-check-rdb';
 /** PATH of an ordinary user often lacks the sbin folders, and macOS's lacks Homebrew's. */
 const MORE_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
@@ -93,11 +102,14 @@ const PROGRAMS: Record<ProgramName, Program> = {
     variable: 'NATS_SERVER',
     places: [join(NATS_FOLDER, 'nats-server'), 'nats/nats-server'],
     names: ['nats-server'],
+    purpose: 'the event store',
     byHand: 'get a release from https://github.com/nats-io/nats-server/releases',
-    install: () =>
+    packages: () => [],
+    install: (print) =>
       fetchNatsServer(
         join(toolFolder(ROOT), NATS_FOLDER),
         async (path) => (await refusesNatsServer(path)) === null,
+        print,
       ),
     refuses: refusesNatsServer,
   },
@@ -105,8 +117,10 @@ const PROGRAMS: Record<ProgramName, Program> = {
     variable: 'REDIS_SERVER',
     places: ['redis/redis-server'],
     names: ['redis-server'],
+    purpose: 'the read models',
     byHand: aptCommand(['redis-server']),
-    install: installRedisServer,
+    packages: () => (existsSync(REDIS_PROGRAM) ? [] : ['redis-tools']),
+    install: linkRedisServer,
   },
   chromium: {
     variable: 'CHROMIUM',
@@ -119,6 +133,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
       '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
     ],
     names: ['chromium', 'chromium-browser', 'chrome'],
+    purpose: 'the browsers, with fonts',
     ...debian(['chromium', 'chromium-driver', 'fonts-liberation', 'fonts-dejavu-core']),
     refuses: refusesChromium,
   },
@@ -126,34 +141,34 @@ const PROGRAMS: Record<ProgramName, Program> = {
     variable: 'XTIGERVNC',
     places: [],
     names: ['Xtigervnc'],
+    purpose: 'the screens of browsers',
     ...debian(['tigervnc-standalone-server']),
   },
   chromedriver: {
     variable: 'CHROMEDRIVER',
     places: [],
     names: ['chromedriver'],
+    purpose: 'WebDriver',
     ...debian(['chromium-driver']),
   },
 };
 
-function debian(packages: readonly string[]): Pick<Program, 'byHand' | 'install'> {
-  return { byHand: aptCommand(packages), install: () => aptInstall(packages) };
+function debian(packages: readonly string[]): Pick<Program, 'byHand' | 'packages'> {
+  return { byHand: aptCommand(packages), packages: () => packages };
 }
 
 /**
  * Debian's redis-server package starts a service on the machine's port 6379. All it has that
  * redis-tools lacks is a link: the program is one file that does what its name says.
  */
-async function installRedisServer(): Promise<void> {
-  const program = '/usr/bin/redis-check-rdb';
-  if (!existsSync(program)) await aptInstall(['redis-tools']);
+async function linkRedisServer(): Promise<void> {
   const link = join(toolFolder(ROOT), 'redis', 'redis-server');
   mkdirSync(dirname(link), { recursive: true });
   await rm(link, { force: true });
-  await symlink(program, link);
+  await symlink(REDIS_PROGRAM, link);
   const outcome = await runCommand([link, '--version'], { timeoutMs: 10_000 });
   if (!outcome.output.startsWith('Redis server'))
-    throw new Error(`${program} is not a redis-server`);
+    throw new Error(`${REDIS_PROGRAM} is not a redis-server`);
 }
 
 async function refusesNatsServer(path: string): Promise<string | null> {
@@ -207,20 +222,54 @@ async function find(name: ProgramName): Promise<Found> {
   return { path: null, refusals };
 }
 
+/** Why the packages of these programs may not be installed; null: they may, or need not be. */
+async function refusalFor(
+  names: readonly ProgramName[],
+  print: (line: string) => void,
+  ending?: AbortSignal,
+): Promise<string | null> {
+  const parts = names.flatMap((name) => {
+    const packages = PROGRAMS[name].packages();
+    return packages.length > 0 ? [{ purpose: PROGRAMS[name].purpose, packages }] : [];
+  });
+  if (parts.length === 0) return null;
+  const archives = await aptArchives();
+  const from = archives.length > 0 ? archives.join(', ') : 'the archives of this system';
+  return await refusalOf({ parts, from, byHand: aptCommand(packagesOf(names)) }, print, ending);
+}
+
+function packagesOf(names: readonly ProgramName[]): string[] {
+  return [...new Set(names.flatMap((name) => PROGRAMS[name].packages()))];
+}
+
+/** Why they could not be installed; null: they are, or need not be. */
+async function installPackagesOf(
+  names: readonly ProgramName[],
+  print: (line: string) => void,
+): Promise<string | null> {
+  const missing: ProgramName[] = [];
+  // The previous holder of the lock may have installed some.
+  for (const name of names) if ((await find(name)).path === null) missing.push(name);
+  const packages = packagesOf(missing);
+  if (packages.length === 0) return null;
+  print(`Installing ${packages.join(' ')}…`);
+  return await aptInstall(packages).then(() => null, messageOf);
+}
+
+/** @param failure why no package was installed */
 async function findOrInstall(
   name: ProgramName,
+  failure: string | null,
   print: (line: string) => void,
 ): Promise<{ path: string } | { problem: string }> {
-  const { variable, byHand, install } = PROGRAMS[name];
-  // The previous holder of the lock may have installed it.
+  const { variable, byHand, packages, install } = PROGRAMS[name];
   const before = await find(name);
   if (before.path !== null) return { path: before.path };
-  print(`Installing ${name}…`);
-  let reason = 'the installed program was not found';
-  try {
-    await install();
-  } catch (error) {
-    reason = error instanceof Error ? error.message : String(error);
+  const lacking = packages().length > 0 ? failure : null;
+  let reason = lacking ?? 'the installed program was not found';
+  if (lacking === null && install !== undefined) {
+    print(`Installing ${name}…`);
+    reason = await install(print).then(() => reason, messageOf);
   }
   const after = await find(name);
   if (after.path !== null) return { path: after.path };
@@ -230,6 +279,10 @@ async function findOrInstall(
       `${name} is missing${had} and could not be installed: ${reason}\n` +
       `  Install it by hand: ${byHand}; or set ${variable} to its path.`,
   };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** One installation at a time; null where neither cache nor checkout can be written. */

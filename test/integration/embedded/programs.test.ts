@@ -4,7 +4,8 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { releaseSource } from '#src/embedded/fetch-nats-server.ts';
+import { debianSource, releaseSource } from '#src/embedded/fetch-nats-server.ts';
+import { PINNED, verify, type PinnedName } from '#src/embedded/pinned.mjs';
 import { ensurePrograms, MissingProgram } from '#src/embedded/programs.ts';
 import { runCommand } from '#src/embedded/run-command.ts';
 import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
@@ -31,6 +32,7 @@ test('the error for a program that cannot be installed has the command to instal
   await using dir = await scratchDir();
   vi.stubEnv('XTIGERVNC', '');
   vi.stubEnv('PATH', dir.path);
+  vi.stubEnv('BSS_INSTALL', 'yes');
   const lines: string[] = [];
   const found = ensurePrograms(['Xtigervnc'], (line) => lines.push(line));
   await expect(found).rejects.toThrow(MissingProgram);
@@ -38,7 +40,7 @@ test('the error for a program that cannot be installed has the command to instal
   await expect(found).rejects.toThrow(
     'apt-get install --no-install-recommends tigervnc-standalone-server',
   );
-  expect(lines).toEqual(['Installing Xtigervnc…']);
+  expect(lines.at(-1)).toBe('Installing tigervnc-standalone-server…');
 });
 
 test('a wrapper script of chromium is not accepted', async () => {
@@ -79,17 +81,43 @@ test('programs are installed into the cache folder, or into the checkout where t
   expect(toolFolder(dir.path)).toBe(`${dir.path}/home/.cache/browser-session-service`);
 });
 
-test('a release of nats-server is unpacked only if its checksum matches', async () => {
-  await using dir = await scratchDir();
-  await mkdir(`${dir.path}/unpacked`);
-  await using releases = await releaseServer(dir.path);
-  const source = releaseSource(releases.url);
+test.each([
+  ['a release', 'nats-server.tar.gz', releaseSource, 'tar.gz'],
+  ['a Debian package', 'nats-server.deb', debianSource, 'deb'],
+] as const)(
+  '%s of nats-server is unpacked only if it is the pinned one',
+  async (_, name, source, ending) => {
+    await using dir = await scratchDir();
+    await using files = await fileServer(dir.path);
+    const unpack = async () => {
+      await mkdir(`${dir.path}/unpacked`, { recursive: true });
+      return await source(files.url).unpack(`${dir.path}/unpacked`);
+    };
+    // The host gives the checksum of what it gives, which proves nothing.
+    await expect(unpack()).rejects.toThrow('the checksum of http');
+    const [asked] = files.asked();
+    expect(asked).toMatch(new RegExp(`nats-server.*\\.${ending}$`));
+    expect(files.asked().join()).not.toContain('SHA256SUMS');
 
-  const binary = await source.unpack(`${dir.path}/unpacked`);
-  expect(await readFile(binary, 'utf8')).toContain('the release');
+    using pinned = pin(name, await files.sumOf(asked ?? ''));
+    expect(pinned.before).not.toBe(pinned.sha256);
+    expect(await readFile(await unpack(), 'utf8')).toContain('the release');
+    files.corrupt();
+    await expect(unpack()).rejects.toThrow('the checksum of http');
+  },
+);
 
-  releases.corrupt();
-  await expect(source.unpack(`${dir.path}/unpacked`)).rejects.toThrow('checksum');
+test('what is fetched by its address has a version and a checksum for each platform', () => {
+  const entries = Object.values(PINNED).flatMap((platforms) => Object.values(platforms));
+  expect(entries.length).toBeGreaterThan(4);
+  for (const { version, sha256 } of entries) {
+    expect(version).toMatch(/^\d+\.\d+\.\d+(?:-\d+)?$/);
+    expect(sha256).toMatch(/^[0-9a-f]{64}$/);
+  }
+  expect(
+    Object.values(PINNED).every((platforms) => 'any' in platforms || 'linux-x64' in platforms),
+  ).toBe(true);
+  expect(() => verify(Buffer.from('other'), entries[0]?.sha256 ?? '', 'it')).toThrow('has to be');
 });
 
 async function fakeProgram(path: string, script: string): Promise<string> {
@@ -98,31 +126,74 @@ async function fakeProgram(path: string, script: string): Promise<string> {
   return path;
 }
 
-/** Serves an archive for any requested platform, and its checksum until it is corrupted. */
-async function releaseServer(folder: string) {
+/** Puts a checksum for this platform in the place of the one in the table. */
+function pin(name: PinnedName, sha256: string) {
+  const platform = `${process.platform}-${process.arch}`;
+  const before = PINNED[name][platform];
+  if (before === undefined) throw new Error(`${name} is pinned for no ${platform}`);
+  PINNED[name][platform] = { ...before, sha256 };
+  return {
+    before: before.sha256,
+    sha256,
+    [Symbol.dispose]() {
+      PINNED[name][platform] = before;
+    },
+  };
+}
+
+/** Serves what is asked for as an archive or a package of nats-server, and its checksum. */
+async function fileServer(folder: string) {
   let isCorrupt = false;
-  const archives = new Map<string, Buffer>();
+  const asked: string[] = [];
   const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
     void answer(request.url ?? '').then((body) => response.end(body));
   });
-  const answer = async (url: string): Promise<Buffer | string> => {
-    const file = url.split('/').at(-1) ?? '';
-    if (file !== 'SHA256SUMS') return await archiveNamed(file.replace('.tar.gz', ''));
-    await expect.poll(() => archives.size).toBe(1);
-    return [...archives].map(([name, body]) => `${sumOf(body)}  ${name}.tar.gz\n`).join('');
+  const answer = async (url: string): Promise<Buffer> => {
+    if (url.endsWith('SHA256SUMS')) return Buffer.from('');
+    const body = await made(url);
+    return isCorrupt ? Buffer.concat([body, Buffer.from('x')]) : body;
   };
-  const archiveNamed = async (name: string): Promise<Buffer> => {
+  const files = new Map<string, Promise<Buffer>>();
+  const made = async (url: string): Promise<Buffer> => {
+    const file = url.split('/').at(-1) ?? '';
+    const body = files.get(file) ?? (file.endsWith('.deb') ? deb(file) : archive(file));
+    files.set(file, body);
+    return await body;
+  };
+  const archive = async (file: string): Promise<Buffer> => {
+    const name = file.replace('.tar.gz', '');
     await mkdir(`${folder}/${name}`, { recursive: true });
     await fakeProgram(`${folder}/${name}/nats-server`, 'echo the release');
-    await runCommand(['tar', '-czf', 'made.tar.gz', name], { timeoutMs: 10_000, cwd: folder });
-    const body = await readFile(`${folder}/made.tar.gz`);
-    archives.set(name, body);
-    return isCorrupt ? Buffer.concat([body, Buffer.from('x')]) : body;
+    return await run(['tar', '-czf', file, name], file);
+  };
+  const deb = async (file: string): Promise<Buffer> => {
+    await mkdir(`${folder}/deb/DEBIAN`, { recursive: true });
+    await mkdir(`${folder}/deb/usr/sbin`, { recursive: true });
+    const fields = [
+      'Package: nats-server',
+      'Version: 1',
+      'Architecture: all',
+      'Maintainer: a test',
+    ];
+    await writeFile(`${folder}/deb/DEBIAN/control`, `${fields.join('\n')}\nDescription: one\n`);
+    await fakeProgram(`${folder}/deb/usr/sbin/nats-server`, 'echo the release');
+    return await run(['dpkg-deb', '--build', 'deb', file], file);
+  };
+  const run = async (command: string[], file: string): Promise<Buffer> => {
+    const outcome = await runCommand(command, { timeoutMs: 60_000, cwd: folder });
+    expect(outcome).toMatchObject({ code: 0 });
+    return await readFile(`${folder}/${file}`);
   };
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked: () => asked,
+    sumOf: async (url: string) =>
+      createHash('sha256')
+        .update(await made(url))
+        .digest('hex'),
     corrupt: () => {
       isCorrupt = true;
     },
@@ -131,8 +202,4 @@ async function releaseServer(folder: string) {
       server.close();
     },
   };
-}
-
-function sumOf(body: Buffer): string {
-  return createHash('sha256').update(body).digest('hex');
 }

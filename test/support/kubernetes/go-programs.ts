@@ -3,28 +3,23 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { goVersion, verifiedGoPackage } from '#test/support/suites/go-modules.ts';
 
 /** Programs of a cluster that no package has, built once from the Go module proxy. */
-const PROGRAMS = {
-  helm: 'helm.sh/helm/v3/cmd/helm@v3.19.0',
-  coredns: 'github.com/coredns/coredns@v1.12.4',
-  'kube-router': 'github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0',
-} as const;
-export type GoProgram = keyof typeof PROGRAMS;
+const PROGRAMS = ['helm', 'coredns', 'kube-router'] as const;
+export type GoProgram = (typeof PROGRAMS)[number];
 
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'bss-go-programs');
 
 /** The path of a program; it is built where it is missing, which takes minutes. */
 export function goProgram(name: GoProgram): string {
-  const module = PROGRAMS[name];
-  const version = module.slice(module.lastIndexOf('@') + 1);
+  const version = goVersion(name);
   const folder = join(CACHE, `${name}-${version}`);
-  const [path = ''] = module.slice(0, module.lastIndexOf('@')).split('/').slice(-1);
-  const program = join(folder, path);
+  const program = join(folder, name);
   if (existsSync(program)) return program;
   console.log(`Building ${name} ${version} (some minutes)…`);
   mkdirSync(folder, { recursive: true });
-  execFileSync('go', ['install', '-trimpath', '-ldflags', '-s -w', module], {
+  execFileSync('go', ['install', '-trimpath', '-ldflags', '-s -w', verifiedGoPackage(name)], {
     env: { ...process.env, GOBIN: folder, CGO_ENABLED: '0' },
     stdio: ['ignore', 'inherit', 'pipe'],
   });
@@ -33,7 +28,7 @@ export function goProgram(name: GoProgram): string {
 
 /** Builds those that are missing. */
 export function buildGoPrograms(): void {
-  for (const name of Object.keys(PROGRAMS) as GoProgram[]) goProgram(name);
+  for (const name of PROGRAMS) goProgram(name);
 }
 
 /** Starts a program that runs until it is disposed of. `said` is the end of its output. */

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isAgreed } from '#src/embedded/consent.ts';
 import { runCommand, type Outcome } from '#src/embedded/run-command.ts';
 import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
 
@@ -49,7 +50,8 @@ async function fetchPackage({ from, path }: Program, fetched: string): Promise<b
   try {
     const download = ['apt-get', '-qq', 'download', from];
     if (!isDone(await runCommand(download, { timeoutMs: FETCH_MS, cwd: folder }))) {
-      // A fresh machine has no package lists yet.
+      // A fresh machine has no package lists yet, and only root may fetch them.
+      if (!isAgreed()) return false;
       const root = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
       await runCommand([...root, 'apt-get', '-qq', 'update'], { timeoutMs: FETCH_MS });
       const again = await runCommand(download, { timeoutMs: FETCH_MS, cwd: folder });

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '#src/embedded/run-command.ts';
 import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
+import { goVersion, verifiedGoPackage } from '#test/support/suites/go-modules.ts';
 import { freePort } from './ports.ts';
 import { startServer } from './real-server.ts';
 
 /** An S3 server in one program, which keeps its objects in a folder. */
-const VERSION = 'v1.8.0';
-const MODULE = `github.com/versity/versitygw/cmd/versitygw@${VERSION}`;
+const VERSION = goVersion('versitygw');
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const BUILD_MS = 10 * 60_000;
 const REGION = 'us-east-1';
@@ -26,7 +26,8 @@ export async function ensureS3Server(print: (line: string) => void): Promise<str
   await mkdir(tools, { recursive: true });
   const stage = await mkdtemp(`${folder}.new-`);
   try {
-    const built = await runCommand(['env', `GOBIN=${stage}`, 'go', 'install', MODULE], {
+    const wanted = verifiedGoPackage('versitygw');
+    const built = await runCommand(['env', `GOBIN=${stage}`, 'go', 'install', wanted], {
       timeoutMs: BUILD_MS,
     });
     if (await runs(join(stage, 'versitygw'))) {
@@ -35,6 +36,9 @@ export async function ensureS3Server(print: (line: string) => void): Promise<str
       return path;
     }
     print(`versitygw was not built: ${built.output.slice(-400)}`);
+    return null;
+  } catch (error) {
+    print(`versitygw was not built: ${String(error)}`);
     return null;
   } finally {
     await rm(stage, { recursive: true, force: true });
