@@ -27,6 +27,8 @@ export type Service = {
   docs(options?: CallOptions): Promise<string>;
   /** The HTML page that shows the events to people. */
   eventDocs(options?: CallOptions): Promise<string>;
+  /** The licences of what the service is distributed with. */
+  licenses(options?: CallOptions): Promise<string>;
 };
 
 export function createService(requester: Requester): Service {
@@ -44,5 +46,6 @@ export function createService(requester: Requester): Service {
     asyncApi: (options) => json('/api/asyncapi.json', options),
     docs: (options) => text('/docs', options),
     eventDocs: (options) => text('/docs/events', options),
+    licenses: (options) => text('/licenses', options),
   };
 }

@@ -4,6 +4,7 @@ import { followOrganization } from './live/organization-events.ts';
 import { componentOf, loadPage } from './page-components.ts';
 import { PAGES, type PageName, type PageProps, type Place } from './pages.ts';
 import { sentenceOf } from './api/api-client.ts';
+import { BASE } from './api/service-url.ts';
 import { caller, may, type Caller } from './api/caller.ts';
 import { CommandPalette } from './shell/command-palette.tsx';
 import { credential } from './api/credential.ts';
@@ -43,6 +44,9 @@ function SignedIn() {
         <GivenUpWebhooks />
         <Shown at={place.value} />
       </main>
+      <footer class="foot">
+        <a href={`${BASE}/licenses`}>Licences</a>
+      </footer>
       <CommandPalette />
       <OfferedKey />
     </>

@@ -7,7 +7,12 @@ import { buildOnce, filesIn, hashOf, runBuilder } from './build.mjs';
 /** The folders of what it is built from; of the events it has types alone. */
 const SOURCES = ['src/dashboard', 'src/history', 'src/recordings', 'src/async'];
 /** What else the build depends on: the versions of packages, and how it is built. */
-const OTHERS = ['package-lock.json', 'src/embedded/dashboard-build.mjs'];
+const OTHERS = [
+  'LICENSE',
+  'package-lock.json',
+  'src/embedded/dashboard-build.mjs',
+  'src/embedded/third-party.mjs',
+];
 
 /** The folder of the built dashboard in a checkout; `sources` in it has the hash of its sources. */
 export function dashboardFolder(root) {

@@ -19,11 +19,15 @@ export function pageAt(path: string): string {
   return path.lastIndexOf('/') === 0 ? 'index.html' : 'nested.html';
 }
 
+/** The licences of what the service is distributed with; built with the dashboard. */
+export const LICENCES_FILE = 'licenses.txt';
+
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
 };
 
 /**
@@ -62,7 +66,7 @@ function headersOf(name: string, bytes: Buffer, sockets: readonly string[]) {
     // Weak: the same for each form.
     etag: `W/"${hash}"`,
     vary: 'accept-encoding',
-    // Assets have the hash of their content in their name.
+    // These have the hash of their content in their name.
     'cache-control': name.startsWith('assets/')
       ? 'public, max-age=31536000, immutable'
       : 'no-cache',

@@ -307,5 +307,8 @@ describe('the documents', () => {
     const page = await api.get('/docs', { key: null });
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
     expect(page.body).toContain("new URL('api/openapi.json', location.href)");
+    const licences = await api.get('/licenses', { key: null });
+    expect(licences.headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(licences.body).toContain('Mozilla Public License Version 2.0');
   });
 });

@@ -24,6 +24,25 @@ const WITHIN_MS = 120_000;
 /** Twenty requests a minute. */
 const EVERY_MS = 3_000;
 
+/** Prints the npm packages of an image without an entry, and the Debian packages without a text. */
+const UNLICENSED = [
+  'sh',
+  '-c',
+  `cd /app && test -s LICENSE || echo LICENSE
+   find node_modules -name package.json | grep -E 'node_modules/(@[^/]+/)?[^/@]+/package.json$' |
+     node -e '
+       const { readFileSync } = require("fs");
+       const text = readFileSync(".tools/dashboard/licenses.txt", "utf8");
+       for (const file of readFileSync(0, "utf8").trim().split("\\n")) {
+         const { name, version } = JSON.parse(readFileSync(file, "utf8"));
+         if (!text.includes(name + " " + version + " (")) console.log(file);
+       }'
+   # One package of each source has the text.
+   dpkg-query -W -f '\${source:Package} \${Package}\\n' | while read source package; do
+     test -s /usr/share/doc/$package/copyright && echo $source has || echo $source lacks $package
+   done | sort | awk '$2 == "has" { has[$1] = 1 } $2 == "lacks" && !has[$1] { print $3 }'`,
+];
+
 describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
   let topology: Topology;
   beforeAll(async () => {
@@ -86,6 +105,12 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     expect(inspect('{{.State.ExitCode}}', part)).toBe('0');
     docker('start', part);
     await eventually(isHealthy, 'it is well again', WITHIN_MS);
+  });
+
+  it('has the licences of all that is in the image', () => {
+    expect(
+      docker('run', '--rm', '--network', 'none', 'browser-session-service', ...UNLICENSED),
+    ).toBe('');
   });
 
   it('rate-limits unauthenticated clients by their address, not by a forged header', async () => {

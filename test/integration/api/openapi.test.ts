@@ -104,6 +104,7 @@ describe('the document', () => {
       'GET /api/asyncapi.json',
       'GET /docs',
       'GET /docs/events',
+      'GET /licenses',
     ]);
   });
 
@@ -210,6 +211,7 @@ describe('access', () => {
       '/api/asyncapi.json',
       '/docs',
       '/docs/events',
+      '/licenses',
     ]);
     // The token of the metrics is not a credential of the API.
     for (const { operation } of open.filter(({ path }) => path !== '/metrics'))

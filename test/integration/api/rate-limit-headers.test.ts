@@ -139,6 +139,7 @@ describe('a request without a credential is counted by address', () => {
       '/docs',
       '/docs/events',
       '/docs/scalar.js',
+      '/licenses',
       '/api/openapi.json',
       '/api/asyncapi.json',
     ]) {

@@ -102,6 +102,7 @@ const calls: Record<string, (client: Client) => unknown> = {
   getAsyncApi: ({ service }) => service.asyncApi(),
   getDocs: ({ service }) => service.docs(),
   getEventDocs: ({ service }) => service.eventDocs(),
+  getLicenses: ({ service }) => service.licenses(),
 };
 
 const document = await readOpenApi();

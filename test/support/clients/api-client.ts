@@ -74,7 +74,7 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
     );
     const [method = '', path = ''] = bytes.split(' ', 2);
     const status = Number(statusLine.split(' ')[1]);
-    return hold(method, path, { status, headers, body: parse(body) }, sentAt);
+    return hold(method, path, { status, headers, body: parse(body, false) }, sentAt);
   }
 
   function clientFor(key: string | null): ApiClient {
@@ -100,7 +100,10 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
       const [response] = (await answered) as [import('node:http').IncomingMessage];
       const { statusCode: status = 0, headers: own } = response;
       const isPicture = own['content-type']?.startsWith('image/') === true && method !== 'HEAD';
-      const answer = isPicture ? await readBuffer(response) : parse(await readText(response));
+      const isText = own['content-type']?.startsWith('text/') === true;
+      const answer = isPicture
+        ? await readBuffer(response)
+        : parse(await readText(response), isText);
       return hold(method, path, { status, headers: own, body: answer }, sentAt);
     }
     return {
@@ -123,9 +126,9 @@ function bytesOf(body: unknown): Buffer | null {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-function parse(text: string): Reply['body'] {
+function parse(text: string, isText: boolean): Reply['body'] {
   if (text === '') return null;
-  return text.startsWith('<') ? text : JSON.parse(text);
+  return isText || text.startsWith('<') ? text : JSON.parse(text);
 }
 
 /** The bytes until the other side closes, or up to the Content-Length. */

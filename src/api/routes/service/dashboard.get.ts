@@ -4,12 +4,13 @@ import { PAGES } from '#src/dashboard/pages.ts';
 import { reject } from '#src/errors.ts';
 import {
   pageAt,
+  LICENCES_FILE,
   type DashboardFile,
   type DashboardFiles,
 } from '../../dashboard/dashboard-files.ts';
 import { acceptsCoding, hasMatch } from '../../docs/prepared-document.ts';
 import { sendRejection } from '../../http/error-response.ts';
-import type { ApiServer } from '../../http/route.ts';
+import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
 
 /**
  * The files are in memory and cost less than to count them. A page takes some ten, and all browsers
@@ -35,6 +36,27 @@ export function serveDashboard(server: ApiServer, files: DashboardFiles): void {
     schema: { hide: true, params: Type.Object({ file: Type.String() }) },
     config,
     handler: (request, reply) => send(request, reply, files.get(`assets/${request.params.file}`)),
+  });
+  server.route({
+    method: 'GET',
+    url: '/licenses',
+    schema: {
+      operationId: 'getLicenses',
+      tags: ['Service'],
+      summary: 'Licences of what the service is distributed with',
+      description:
+        'The text of each, and the packages that it is of. Needs no credential, and counts ' +
+        'towards the rate limit of the address.',
+      response: {
+        200: response('The licences', Type.String(), {
+          contentType: 'text/plain',
+          headers: { ETag: Type.String({ description: 'for `If-None-Match`' }) },
+        }),
+        304: emptyResponse('The client has it: `If-None-Match` names its `ETag`'),
+      },
+    },
+    config: { action: 'public', refusals: ['NOT_FOUND'] },
+    handler: (request, reply) => send(request, reply, files.get(LICENCES_FILE)),
   });
 }
 
