@@ -34,8 +34,11 @@ docker version >/dev/null 2>&1 || {
 # Who may use the engine's socket: the provisioner joins that group.
 export DOCKER_GID="${DOCKER_GID:-$(stat -c %g /var/run/docker.sock)}"
 
-docker build -q -t "$SERVICE_IMAGE" -f Dockerfile .. >/dev/null
-docker build -q -t "$SERVICE_IMAGE-nginx" -f nginx.Dockerfile . >/dev/null
+# What they are built on is named, with its digest, in their Dockerfiles; npm run images:renew renews it.
+docker build -q -t "$SERVICE_IMAGE" ${NODE_IMAGE:+--build-arg "NODE_IMAGE=$NODE_IMAGE"} \
+  -f Dockerfile .. >/dev/null
+docker build -q -t "$SERVICE_IMAGE-nginx" ${DEBIAN_IMAGE:+--build-arg "BASE=$DEBIAN_IMAGE"} \
+  -f nginx.Dockerfile . >/dev/null
 mkdir -p "$SECRETS_DIR"
 secrets() { # prints what running parts have to be told of: trust, inside, edge
   docker run --rm --network none --user 0 --read-only --volume "$SECRETS_DIR:/secrets" \

@@ -259,7 +259,10 @@ async function buildAndLabel(
   }
 }
 
-/** The base image: pulled where that is asked for or needed, and possible. */
+/**
+ * The base image: pulled where that is asked for or needed, and possible. One that the recipe names
+ * by its digest is the same for ever; a fresh build brings the newest packages onto it.
+ */
 async function findBase(
   docker: Docker,
   isFresh: boolean,
@@ -267,7 +270,8 @@ async function findBase(
 ): Promise<{ id: string; digest: string }> {
   const name = baseName();
   const present = await inspect(docker, name);
-  if (isFresh || present === null)
+  const isPinned = name.includes('@sha256:');
+  if (present === null || (isFresh && !isPinned))
     try {
       await pull(docker, name);
     } catch (error) {
