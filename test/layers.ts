@@ -9,6 +9,7 @@ const common = [
   'src/moment.ts',
   'src/master-keys.ts',
   'src/foreign',
+  'src/optional-package.ts',
   'package.json',
 ];
 /** Reading and writing the log, above the stores: what each role builds on. */
@@ -36,6 +37,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/ids.ts': [],
   'src/moment.ts': [],
   'src/master-keys.ts': [],
+  'src/optional-package.ts': ['package.json'],
   'src/foreign': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],

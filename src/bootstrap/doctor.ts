@@ -18,6 +18,7 @@ import { gatherReadModelFacts } from '#src/doctor/read-model-facts.redis.ts';
 import { connectJetStream, EventStoreMissing } from '#src/event-store/jetstream/connect.ts';
 import { raiseReplicas, type RaisedStream } from '#src/event-store/jetstream/replicas.ts';
 import { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';
+import { PackageMissing } from '#src/optional-package.ts';
 import { KubernetesUnavailable } from '#src/provisioner/browsers/kubernetes/cluster.ts';
 
 const READY_MS = 3_000;
@@ -116,6 +117,8 @@ async function askCluster(kubernetes: NonNullable<Config['browsers']['kubernetes
   try {
     return await gatherClusterFacts(kubernetes);
   } catch (error) {
+    if (error instanceof PackageMissing)
+      return { failure: error.message, advice: 'install it', isBad: true };
     if (!(error instanceof KubernetesUnavailable)) throw error;
     return {
       failure: error.message,

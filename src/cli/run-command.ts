@@ -1,3 +1,4 @@
+import { PackageMissing } from '#src/optional-package.ts';
 import { findService, ServiceNotFoundError } from '#src/bootstrap/find-service.ts';
 import { readConfig } from '#src/config/config.ts';
 import { BadConfig } from '#src/config/parse.ts';
@@ -65,7 +66,7 @@ async function runOnService(
 function explain(error: unknown): { name: string; message: string } {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   if (error instanceof BadConfig) return { name: 'INVALID_REQUEST', message };
-  const isUnavailable = [ServiceNotFoundError, InterruptedError, Unavailable].some(
+  const isUnavailable = [ServiceNotFoundError, InterruptedError, PackageMissing, Unavailable].some(
     (type) => error instanceof type,
   );
   if (isUnavailable) return { name: 'UNAVAILABLE', message };

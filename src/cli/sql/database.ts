@@ -1,4 +1,5 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { withPackages } from '#src/optional-package.ts';
 import { createTables, quote } from './tables.ts';
 
 /** A database, closed at its disposal. */
@@ -19,7 +20,11 @@ const options = {
  */
 export async function openDatabase(folder: string | null): Promise<Database> {
   // 68 MB of native code, which no other command needs.
-  const { DuckDBInstance } = await import('@duckdb/node-api');
+  const { DuckDBInstance } = await withPackages(
+    ['@duckdb/node-api'],
+    'bss sql',
+    () => import('@duckdb/node-api'),
+  );
   const path = folder === null ? ':memory:' : `${folder}/events.duckdb`;
   const more = folder === null ? {} : { storage_compatibility_version: 'latest' };
   const instance = await DuckDBInstance.create(path, {

@@ -7,6 +7,7 @@ import type {
   Watch,
 } from '@kubernetes/client-node';
 import { retry } from '#src/async/retry.ts';
+import { withPackages } from '#src/optional-package.ts';
 
 /** A Kubernetes API server that answers, and the namespace of the browsers. */
 export type Cluster = {
@@ -40,10 +41,17 @@ const FIRST_ANSWER_MS = 5_000;
 /** The longest wait for the answer to any other request. */
 const ANSWER_MS = 30_000;
 
-/** @throws KubernetesUnavailable if no API server answers within some 10 s, or refuses */
+/**
+ * @throws KubernetesUnavailable if no API server answers within some 10 s, or refuses
+ * @throws PackageMissing
+ */
 export async function connectCluster(options: ClusterOptions): Promise<Cluster> {
   // A server of other browsers starts without it: with its models it takes a second to load.
-  const client = await import('@kubernetes/client-node');
+  const client = await withPackages(
+    ['@kubernetes/client-node'],
+    'BROWSERS=kubernetes',
+    () => import('@kubernetes/client-node'),
+  );
   const config = new client.KubeConfig();
   try {
     if (options.kubeconfig === null) config.loadFromDefault();
