@@ -4,8 +4,8 @@
  */
 export const LANGUAGES: ReadonlySet<string> = new Set(
   (
-    'af am ar bg bn ca cs da de el en es et fa fi fil fr gu he hi hr hu id it ja kn ko lt lv ml mr ' +
-    'ms nb nl no pl pt ro ru sk sl sr sv sw ta te th tr uk ur vi zh'
+    'af am ar bg bn ca cs da de el en es et fa fi fil fr gu he hi hr hu id it ja kn ko lt lv ml ' +
+    'mr ms nb nl no pl pt ro ru sk sl sr sv sw ta te th tr uk ur vi zh'
   ).split(' '),
 );
 /** Beside the script that a language is usually written in. */

@@ -6,7 +6,7 @@ import { constants, deflateSync, inflateSync } from 'node:zlib';
  *
  * The screen's X server skips what is longer than it takes, and the browser then waits for the
  * announced text until its viewer is gone, and does nothing else. So the gateway has the lower
- * bound, and whoever announces a text has to answer.
+ * bound, and a text that was announced is answered.
  */
 
 /**

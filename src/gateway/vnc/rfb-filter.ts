@@ -9,8 +9,8 @@ import { messageTypes, shapes } from './rfb-messages.ts';
  * next for its rest.
  *
  * A viewer that may steer is only followed: whatever it sends passes, but for a text that is too
- * long for its screen. Once it has sent what is not known here, it is lost where its messages begin,
- * and it is refused as soon as it may not steer.
+ * long for its screen. Once it has sent what is not known here, it is lost where its messages
+ * begin, and it is refused as soon as it may not steer.
  */
 export type RfbFilter = {
   /** What goes to the screen in place of these bytes; null: the viewer has to be closed. */
