@@ -7,7 +7,7 @@ import { readAddress, readHost } from '#src/domain/egress/hosts.ts';
  */
 export type OwnAddresses = {
   /** Whether a host, as it is named, is one of the service. */
-  isOwnHost(host: string): boolean;
+  isOwnHost: (host: string) => boolean;
   /** Whether the address is one of this machine, or of a host of the service. */
   isOwnAddress(address: string): Promise<boolean>;
 };

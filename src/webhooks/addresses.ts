@@ -10,7 +10,7 @@ export type AddressRules = {
   resolve: ResolveName;
   /** What leads to this service: a delivery would come in by its front door. */
   own: {
-    isOwnHost(host: string): boolean;
+    isOwnHost: (host: string) => boolean;
     isOwnAddress(address: string): Promise<boolean>;
   };
 };

@@ -182,7 +182,7 @@ function createAdmission({ rules, resolve, isClosed, isOwnHost }: EgressProxyOpt
 }
 
 async function openOf(found: readonly string[], isClosed: IsClosed): Promise<string[]> {
-  const closed = await Promise.all(found.map((address) => isClosed(address)));
+  const closed = await Promise.all(found.map(async (address) => isClosed(address)));
   return found.filter((_, at) => closed[at] !== true);
 }
 

@@ -111,7 +111,7 @@ describe('a profile that is sealed again while NATS is killed', () => {
     const openVault = (name: string, store: Pick<ObjectStore, 'put' | 'get' | 'remove'>) =>
       openProfileVault({
         objects: store,
-        masterKeys: keysOf(...name),
+        masterKeys: keysOf(...name.split('')),
         folder: `${folder.path}/${name}`,
         bytesMax: 16 * MIB,
       });

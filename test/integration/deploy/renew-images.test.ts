@@ -105,8 +105,7 @@ async function startRegistry(fault: 'missing' | 'lying' | 'one-platform' | 'none
     if (fault === 'missing' && repository === 'library/nats') return response.writeHead(404).end();
     const body = bodyOf(repository, tag);
     const said = fault === 'lying' ? digest(`${body} `) : digest(body);
-    const type =
-      fault === 'one-platform' ? 'application/vnd.oci.image.manifest.v1+json' : `${LIST}`;
+    const type = fault === 'one-platform' ? 'application/vnd.oci.image.manifest.v1+json' : LIST;
     return response
       .writeHead(200, { 'content-type': type, 'docker-content-digest': said })
       .end(body);

@@ -57,7 +57,7 @@ const ASYNC: [string, string][] = [['prefer', 'respond-async']];
 const TYPE: [string, string] = ['content-type', 'application/json'];
 
 /** Values that fit the schema of each parameter. */
-function queryOf(random: Random, { parameters = [] }: DocumentOperation): [string, string][] {
+function queryOf(random: Random, { parameters }: DocumentOperation): [string, string][] {
   const asked = parameters.filter((one) => one.in === 'query' && random.chance(0.25));
   return asked.map(({ name, schema }) => {
     const value = nearly(random, schema, 0.05);

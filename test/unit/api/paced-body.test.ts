@@ -34,7 +34,7 @@ function answerOf(pieces: number, { isClosed = false } = {}) {
     raw,
     take: () => taken.next(),
     cutAt: () => cutAt,
-    silence: () => silence as { ms: number; end: () => void } | null,
+    silence: () => silence,
     returned: () => returned,
   };
 }

@@ -134,7 +134,7 @@ async function visit(kind: PageAsked['kind'], path: string, more: object = {}, a
   const asked = { kind, body: { url, viewport: { width: 640, height: 400 }, ...more } };
   try {
     return await visitPage(`ws://${host}:${port}${cdpPath}`, {
-      asked: asked as PageAsked,
+      asked,
       signal: AbortSignal.timeout(60_000),
     });
   } finally {
