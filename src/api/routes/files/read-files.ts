@@ -190,9 +190,10 @@ function zipFiles(server: ApiServer, dependencies: ApiDependencies): void {
         ...downloadHeaders(`${id}.zip`),
       });
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      // Nothing of it is read yet.
+      const { bytes, body } = await zipOf(dependencies.objects, found.state, inOrder(found.files));
       const place = await dependencies.transfers.begin('download', request.caller.organizationId);
       if (isRejection(place)) return sendRejection(reply, place);
-      const { bytes, body } = await zipOf(dependencies.objects, found.state, inOrder(found.files));
       void reply.header('content-length', bytes);
       return sendPaced(reply, body, place);
     },

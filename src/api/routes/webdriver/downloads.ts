@@ -1,10 +1,10 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { inOrder, type SessionFile } from '#src/domain/session/files.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { isRecord } from '#src/http/webdriver-capabilities.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
+import { sendPaced } from '../../files/paced-body.ts';
 import { activeSession, askServer, findFiles, refusalOf } from '../../files/session-files.ts';
 import { zipOf } from '../../files/zip.ts';
 import { takeAnyBody } from '../../http/any-body.ts';
@@ -19,8 +19,6 @@ const URL = '/wd/hub/session/:id/se/files';
 const params = Type.Object({ id: Type.String() });
 const schema = { hide: true, querystring: Type.Object({}), params } as const;
 const config = { action: 'control', refusals: [] } as const;
-/** A client that reads nothing for so long is cut off. */
-const SILENCE_MS = 60_000;
 
 /** What the browser has downloaded, as Selenium's clients ask a Grid for it. */
 export function downloads(server: ApiServer, dependencies: ApiDependencies): void {
@@ -109,23 +107,25 @@ function nameIn(body: unknown): string | null {
 
 /** A zip of the file in base64, as Grids answer it; made while it is read. */
 async function sendZip(
-  { objects }: ApiDependencies,
+  { objects, transfers }: ApiDependencies,
   session: Session,
   file: SessionFile,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
+  // Nothing of it is read yet.
   const { bytes, body } = await zipOf(objects, session, [file]);
+  const place = await transfers.begin('download', session.organizationId);
+  if (isRejection(place)) return sendRejection(reply, place);
   const [before, after] = [`{"value":{"filename":${JSON.stringify(file.name)},"contents":"`, '"}}'];
   async function* answer() {
-    yield before;
-    yield* base64Of(body);
-    yield after;
+    yield Buffer.from(before);
+    for await (const piece of base64Of(body)) yield Buffer.from(piece);
+    yield Buffer.from(after);
   }
   const length = Buffer.byteLength(before) + base64Length(bytes) + after.length;
   void reply.headers({
     'content-type': 'application/json; charset=utf-8',
     'content-length': length,
   });
-  reply.raw.setTimeout(SILENCE_MS, () => reply.raw.destroy());
-  return reply.send(Readable.from(answer(), { objectMode: false }));
+  return sendPaced(reply, answer(), place);
 }

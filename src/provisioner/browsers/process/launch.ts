@@ -28,7 +28,7 @@ import {
   type Display,
 } from './display.ts';
 import { makeDownloadsFolder } from './folders.ts';
-import { withLocale } from './locale.ts';
+import { makeLocaleFolder, withLocale } from './locale.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { writePreferences } from './preferences.ts';
 import { createPeerCheck } from './peers.ts';
@@ -205,7 +205,8 @@ async function spawnPrograms(
   records.write(record);
   const place = { folder, env: environment(folder, record.display), user };
   let display: Display | null = null;
-  await fillFolder(folder, spec, { user, hasDisplay: record.display !== null, signal });
+  const hasDisplay = record.display !== null;
+  await fillFolder(folder, spec, { user, chromium: programs.chromium, hasDisplay, signal });
   const preparing = prepareProfile(spec, { folder, user }, signal);
   // A failure is thrown where it is awaited.
   preparing.catch(() => undefined);
@@ -238,6 +239,8 @@ async function prepareProfile(
   await writePreferences(join(place.folder, 'profile'), place.user);
 }
 
+type Filling = { user: BrowserUser; chromium: string; hasDisplay: boolean; signal: AbortSignal };
+
 /**
  * Puts all that this process writes into a browser's folder, and gives that to the browser's user
  * then: until the end no other user can enter it, and replace a folder in it by a link.
@@ -245,7 +248,7 @@ async function prepareProfile(
 export async function fillFolder(
   folder: string,
   spec: BrowserSpec,
-  { user, hasDisplay, signal }: { user: BrowserUser; hasDisplay: boolean; signal: AbortSignal },
+  { user, chromium, hasDisplay, signal }: Filling,
 ): Promise<void> {
   if (hasDisplay) {
     writeCookie(folder, user);
@@ -254,6 +257,7 @@ export async function fillFolder(
   }
   await makeDownloadsFolder(folder, user);
   if (spec.profile?.tar != null) makeProfileFolder({ folder, user });
+  if (spec.locale !== undefined) makeLocaleFolder(chromium, { locale: spec.locale, folder, user });
   const extensions = join(folder, EXTENSIONS_FOLDER);
   if (spec.extensions !== undefined)
     await unpackInto(extensions, spec.extensions, { owner: user, signal });

@@ -17,33 +17,44 @@ const SCRIPT =
   'user=$3 group=$4; mount --bind "$1" "$2" && shift 4 && ' +
   'exec unshare --map-user="$user" --map-group="$group" -- "$@"';
 
+type Wanted = { locale: string; folder: string; user: BrowserUser };
+
 /**
- * The command that runs Chromium with pages in a locale. Chromium takes that of its environment
- * only if the folder beside it has a file of the interface's texts under the locale's name: this
- * browser sees a folder with such a file in place of that one. The texts are those of the
- * language, where they are installed, or else the English ones.
+ * Makes the folder that the browser sees in place of the one beside Chromium, if that one has no
+ * texts for the locale: with the texts of its language, where they are installed, or else the
+ * English ones. Before the browser's user can enter the browser's folder.
  * @throws Error where Chromium has no such folder
  */
-export function withLocale(
-  command: Command,
-  { locale, folder, user }: { locale: string; folder: string; user: BrowserUser },
-): Command {
-  const shipped = join(dirname(realpathSync(command.program)), 'locales');
-  const file = `${locale}.pak`;
-  if (existsSync(join(shipped, file))) return command;
+export function makeLocaleFolder(chromium: string, { locale, folder, user }: Wanted): void {
+  const shipped = shippedWith(chromium);
+  if (existsSync(join(shipped, `${locale}.pak`))) return;
   const [language] = locale.split('-');
   const texts = [`${language}.pak`, ENGLISH].find((name) => existsSync(join(shipped, name)));
   if (texts === undefined)
     throw new Error(`${shipped} has no ${ENGLISH}, so pages cannot be in ${locale}`);
   const own = join(folder, FOLDER);
+  const file = join(own, `${locale}.pak`);
   mkdirSync(own, { mode: 0o755 });
-  copyFileSync(join(shipped, texts), join(own, file));
-  if (user !== undefined)
-    for (const path of [own, join(own, file)]) chownSync(path, user.uid, user.gid);
+  copyFileSync(join(shipped, texts), file);
+  if (user !== undefined) for (const path of [own, file]) chownSync(path, user.uid, user.gid);
+}
+
+/**
+ * The command that runs Chromium with pages in a locale. Chromium takes that of its environment
+ * only if the folder beside it has a file of the interface's texts under the locale's name.
+ */
+export function withLocale(command: Command, { locale, folder, user }: Wanted): Command {
+  const shipped = shippedWith(command.program);
+  if (existsSync(join(shipped, `${locale}.pak`))) return command;
   const { uid, gid } = user ?? { uid: process.getuid?.(), gid: process.getgid?.() };
+  const own = join(folder, FOLDER);
   const asRoot = ['--map-root-user', '--mount', '--', 'sh', '-c', SCRIPT, 'sh', own, shipped];
   return {
     program: 'unshare',
     args: [...asRoot, String(uid), String(gid), command.program, ...command.args],
   };
+}
+
+function shippedWith(chromium: string): string {
+  return join(dirname(realpathSync(chromium)), 'locales');
 }

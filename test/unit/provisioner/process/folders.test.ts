@@ -110,12 +110,25 @@ test('all that is written into a browser’s folder is there before its user can
     vncPassword: 'aB3dE6gH',
     extensions: [extension],
     profile: { tar: body(), isKept: true },
+    locale: 'sv-SE',
   } as unknown as BrowserSpec;
-  const filling = fillFolder(folder, spec, { user, hasDisplay: true, signal });
+  const chromium = join(scratch.path, 'chromium');
+  await mkdir(join(scratch.path, 'locales'));
+  for (const path of [chromium, join(scratch.path, 'locales/en-US.pak')]) await writeFile(path, '');
+  const filling = fillFolder(folder, spec, { user, chromium, hasDisplay: true, signal });
   await expect(filling).rejects.toThrow('nothing is unpacked');
   expect(seen).toEqual([ownUid]);
   expect((await readdir(folder)).toSorted()).toEqual(
-    ['Downloads', DOWNLOADS_FOLDER, 'extensions', 'profile', 'vnc-password', 'xauthority', 'xkb']
+    [
+      'Downloads',
+      DOWNLOADS_FOLDER,
+      'extensions',
+      'locales',
+      'profile',
+      'vnc-password',
+      'xauthority',
+      'xkb',
+    ]
       .filter((name, at, all) => all.indexOf(name) === at)
       .toSorted(),
   );
