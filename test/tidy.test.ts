@@ -253,6 +253,10 @@ describe('files', () => {
     expect(codeWith(files, /\b(?:it|test|describe)\.(?:skip|only|todo)\b/)).toEqual([]);
   });
 
+  it('signal nobody where a pid is missing: 0 is this process’s own group', () => {
+    expect(codeWith(files, /\bkill\([^,]*\?\? 0\b|\bpid = 0\b.*child/)).toEqual([]);
+  });
+
   it('give no test a second try: test/gate.ts alone repeats', () => {
     // As an option of a test or of vitest, by their configuration or their command line.
     const secondTry = /\bretry:\s*(?:\d+\s*(?:[,}]|$)|\{|Number)|--retry\b/;

@@ -112,7 +112,7 @@ describe('a real browser', () => {
     other.browsers.onExit((exit) => exits.push(exit));
     const { workloadId } = await other.browsers.launch(aSpec());
     const server = other.processes().find(({ args }) => args.includes('-displayfd'));
-    process.kill(server?.pid ?? 0, 'SIGTERM');
+    process.kill(server?.pid ?? Number.NaN, 'SIGTERM');
     await expect.poll(() => exits.length).toBe(1);
     expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 0 });
     expect(exits[0]?.detail).toContain('X server');
@@ -128,7 +128,7 @@ test('a SIGTERM to its Chromium is no close, though Chromium exits with 0', asyn
   const chromium = opened
     .processes()
     .find(({ args }) => args.some((arg) => arg.startsWith('--remote-debugging-port')));
-  process.kill(chromium?.pid ?? 0, 'SIGTERM');
+  process.kill(chromium?.pid ?? Number.NaN, 'SIGTERM');
   await expect.poll(() => exits.length).toBe(1);
   expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 0 });
   expect(exits[0]?.detail).toContain('Chromium: exit code 0');

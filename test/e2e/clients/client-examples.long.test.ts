@@ -110,6 +110,6 @@ function start(program: string, args: string[], folder?: { path: string }) {
         .map((row) => row.trim().split(/\s+/));
       return rows.filter(([, command]) => command === name).map(([pid]) => Number(pid));
     },
-    [Symbol.dispose]: () => void process.kill(-(child.pid ?? 0), 'SIGKILL'),
+    [Symbol.dispose]: () => void process.kill(-(child.pid ?? Number.NaN), 'SIGKILL'),
   };
 }

@@ -18,19 +18,23 @@ afterAll(() => server.close());
 
 const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
 
-/** A program in a session of its own that connects, or lets a child of its own do so. */
-async function connected(how: 'itself' | 'a child', as = user): Promise<[Session, number]> {
-  const code = `require('node:net').connect(${serverPort}, '127.0.0.1').resume()`;
-  const args =
-    how === 'itself'
-      ? ['-e', code]
-      : [
-          '-e',
-          `require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(code)}])`,
-        ];
+/**
+ * A program in a session of its own that connects, or lets a child of its own do so. In bash, which
+ * every user may run; this Node may be in a folder of root's.
+ */
+async function connected(how: 'itself' | 'a child'): Promise<[Session, number]> {
+  const code = `exec 3<>/dev/tcp/127.0.0.1/${serverPort}; read -u 3`;
+  const args = how === 'itself' ? ['-c', code] : ['-c', 'bash -c "$0" & wait', code];
   const coming = once(server, 'connection') as Promise<[Socket]>;
-  const child = spawn(process.execPath, args, { detached: true, stdio: 'ignore', cwd: '/', ...as });
-  const { pid = 0 } = child;
+  const child = spawn('/bin/bash', args, {
+    detached: true,
+    stdio: 'ignore',
+    cwd: '/',
+    ...user,
+  });
+  await once(child, 'spawn');
+  const { pid } = child;
+  if (pid === undefined) throw new Error('bash has no pid');
   onTestFinished(() => void process.kill(-pid, 'SIGKILL'));
   const [socket] = await coming;
   onTestFinished(() => void socket.destroy());
