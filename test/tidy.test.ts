@@ -253,7 +253,7 @@ describe('files', () => {
     expect(codeWith(files, /\b(?:it|test|describe)\.(?:skip|only|todo)\b/)).toEqual([]);
   });
 
-  it('signal nobody where a pid is missing: 0 is this process’s own group', () => {
+  it('send no signal where a pid is missing: 0 means this process group', () => {
     expect(codeWith(files, /\bkill\([^,]*\?\? 0\b|\bpid = 0\b.*child/)).toEqual([]);
   });
 
