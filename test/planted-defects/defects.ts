@@ -39,10 +39,10 @@ export const defects: readonly Defect[] = [
   },
   {
     part: 'projection',
-    name: 'of several events of a view in one batch only the last is folded',
+    name: 'of several events of a view in one batch only the first is folded',
     file: 'projections/runner/fold.ts',
-    from: 'results.get(key)?.view ?? cache.get(key) ?? null',
-    to: 'cache.get(key) ?? null',
+    from: 'if (key !== null) folded.set(',
+    to: 'if (key !== null && !folded.has(key)) folded.set(',
     tests: ['test/unit/projections/run-projection'],
   },
   {

@@ -99,6 +99,7 @@ test('a first start builds dashboard and bundle in other processes, and runs the
   await using checkout = await smallCheckout();
   for (const name of [
     'tsconfig.json',
+    'LICENSE',
     'src/dashboard',
     'src/history',
     'src/recordings',

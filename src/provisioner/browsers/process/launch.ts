@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chownSync, existsSync, mkdtempSync } from 'node:fs';
+import { chownSync, existsSync, lstatSync, mkdtempSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -355,11 +355,13 @@ async function removeTraces(site: Site, record: BrowserRecord): Promise<void> {
 }
 
 /**
- * Removes the folder's content as the browser's user: a link that a page left there must not make
- * root remove other files.
+ * Removes the folder's content as its owner. That is the browser's user: a link that a page left
+ * there must not make root remove other files. It is this process's user where a launch failed
+ * before the browser's could enter.
  */
 async function removeFolder(folder: string, user: BrowserUser): Promise<void> {
-  const clean = promisify(execFile)('/bin/rm', ['-rf', '--', folder], { cwd: '/', ...user });
+  const owner = lstatSync(folder).uid === user?.uid ? user : undefined;
+  const clean = promisify(execFile)('/bin/rm', ['-rf', '--', folder], { cwd: '/', ...owner });
   // That user may not be allowed to remove the folder itself.
   await clean.catch(() => {});
   await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
