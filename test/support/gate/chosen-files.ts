@@ -73,6 +73,7 @@ const PROOFS: readonly [path: string, ...tests: string[]][] = [
  */
 const NIGHT_ALONE = [
   'e2e/clients/chromium-bidi',
+  'e2e/clients/event-readers',
   'e2e/clients/example-projects',
   'e2e/clients/python-client',
   'e2e/clients/webdriver',
