@@ -45,6 +45,11 @@ function inSession(world: World): [string, string][] {
   return [['mcp-session-id', ids[0] ?? '']];
 }
 
+/** A zip with the file `a.txt`, which has three bytes. */
+const ZIP =
+  'UEsDBBQAAAAAAAAAIVzCQSQ1AwAAAAMAAAAFAAAAYS50eHRhYmNQSwECFAMUAAAAAAAAACFcwkEkNQMAAAAD' +
+  'AAAABQAAAAAAAAAAAAAAgAEAAAAAYS50eHRQSwUGAAAAAAEAAQAzAAAAJgAAAAAA';
+
 const mcp: Route[] = [
   route(
     'POST /mcp initialize',
@@ -132,7 +137,11 @@ const COMMANDS: readonly Command[] = [
   ['POST', '/actions', (random) => ({ actions: random.chance(0.5) ? [] : hostileValue(random) })],
   ['DELETE', '/actions'],
   ['POST', '/print', () => ({})],
-  ['POST', '/se/file', (random) => ({ file: random.bytes(100).toString('base64') })],
+  [
+    'POST',
+    '/se/file',
+    (random) => ({ file: random.chance(0.7) ? ZIP : random.bytes(100).toString('base64') }),
+  ],
   ['POST', '/timeouts', (random) => ({ script: random.pick([1_000, -1, 1e308, 'x']) })],
 ];
 

@@ -273,7 +273,10 @@ export async function openWorld(
     });
     const [first] = has.sessions;
     const session = first?.id ?? '';
+    // A session may have some shares at once, and each of them is used up.
+    let shared: Promise<string> | null = null;
     await want('share', SPARES, async () => {
+      const session = await (shared ??= create());
       const made = await ask('POST', `/api/sessions/${session}/shares`, {
         mode: 'view',
         expires_in: '2h',
