@@ -1,20 +1,17 @@
 import { execFile } from 'node:child_process';
-import { chownSync, existsSync, lstatSync, mkdtempSync } from 'node:fs';
-import { rmdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { within } from '#src/async/timeout.ts';
 import { LaunchFailed, type BrowserSpec, type RunningBrowser } from '../browsers.ts';
-import {
-  type CdpEndpoint,
-  chromiumEnvironment,
-  chromiumFlags,
-  extensionFlags,
-  parseListening,
-} from '../chromium/flags.ts';
-import { unpackInto } from '../../extensions/unpack.ts';
+import type { CdpEndpoint } from '../chromium/flags.ts';
 import { cdpReady } from '../chromium/ready.ts';
-import { type Child, type ChildExit, startChild } from './child.ts';
+import {
+  fillFolder,
+  makeBrowserFolder,
+  prepareProfile,
+  removeBrowserFolder,
+} from './browser-folder.ts';
+import type { Child, ChildExit } from './child.ts';
 import {
   chooseDisplay,
   displayListens,
@@ -22,18 +19,12 @@ import {
   isDisplayTaken,
   removeDisplayFiles,
   startDisplay,
-  writeCookie,
-  writeKeymap,
-  writePassword,
   type Display,
 } from './display.ts';
-import { makeDownloadsFolder } from './folders.ts';
-import { makeLocaleFolder, withLocale } from './locale.ts';
 import type { BrowserUser, Programs } from './programs.ts';
-import { writePreferences } from './preferences.ts';
 import { createPeerCheck } from './peers.ts';
-import { makeProfileFolder, unpackProfile } from './profile-folder.ts';
 import type { Records, BrowserRecord } from './records.ts';
+import { startChromium } from './start-chromium.ts';
 import { endProcesses } from './tree.ts';
 import { offerDriver, type OfferedDriver } from './webdriver.ts';
 
@@ -62,9 +53,6 @@ export type Site = {
   driverPathOf: (workloadId: string) => string;
 };
 
-/** In the browser's folder. */
-const EXTENSIONS_FOLDER = 'extensions';
-const FOLDER_PREFIX = 'bss-browser-';
 /** No program listens at port 0. */
 const NO_PORT = 0;
 /** A conflict needs two services that choose the same of 21,000 numbers within milliseconds. */
@@ -74,8 +62,6 @@ const DISPLAYS_TRIED_MAX = 3;
  */
 const CLOSED_MARK = '"exit_type":"Normal"';
 const DRAINED_WITHIN_MS = 200;
-/** Chromium's cache of what it has loaded; the folder may be in memory. A container's has 51 MB. */
-const CACHE_BYTES_MAX = 64 * 1024 ** 2;
 /** The longest time to read a profile's preferences, some 10 KB. */
 const MARK_MS = 2_000;
 
@@ -180,7 +166,7 @@ async function startPrograms(
   signal: AbortSignal,
 ): Promise<BrowserProcesses> {
   const { workloadId } = spec;
-  const folder = mkdtempSync(join(site.tmp, FOLDER_PREFIX));
+  const folder = makeBrowserFolder(site.tmp);
   const display = spec.headless === true ? null : chooseDisplay();
   const record: BrowserRecord = { workloadId, folder, display, sessions: [] };
   try {
@@ -226,42 +212,6 @@ async function spawnPrograms(
   addSession(record, chromium);
   records.write(record);
   return { record, display, chromium, listening, driver: null };
-}
-
-/** Fills the profile as the browser's user, whose folder it is by now. */
-async function prepareProfile(
-  { profile }: BrowserSpec,
-  place: { folder: string; user: BrowserUser },
-  signal: AbortSignal,
-): Promise<void> {
-  const tar = profile?.tar ?? null;
-  if (tar !== null) await unpackProfile(tar, place, signal);
-  await writePreferences(join(place.folder, 'profile'), place.user);
-}
-
-type Filling = { user: BrowserUser; chromium: string; hasDisplay: boolean; signal: AbortSignal };
-
-/**
- * Puts all that this process writes into a browser's folder, and gives that to the browser's user
- * then: until the end no other user can enter it, and replace a folder in it by a link.
- */
-export async function fillFolder(
-  folder: string,
-  spec: BrowserSpec,
-  { user, chromium, hasDisplay, signal }: Filling,
-): Promise<void> {
-  if (hasDisplay) {
-    writeCookie(folder, user);
-    writeKeymap(folder, user);
-    writePassword(folder, spec.vncPassword, user);
-  }
-  await makeDownloadsFolder(folder, user);
-  if (spec.profile?.tar != null) makeProfileFolder({ folder, user });
-  if (spec.locale !== undefined) makeLocaleFolder(chromium, { locale: spec.locale, folder, user });
-  const extensions = join(folder, EXTENSIONS_FOLDER);
-  if (spec.extensions !== undefined)
-    await unpackInto(extensions, spec.extensions, { owner: user, signal });
-  if (user !== undefined) chownSync(folder, user.uid, user.gid);
 }
 
 /** The browser's WebDriver, in a session of its own that ends with the browser. */
@@ -346,62 +296,7 @@ function environment(folder: string, display: number | null): Record<string, str
 }
 
 async function removeTraces(site: Site, record: BrowserRecord): Promise<void> {
-  const { folder, workloadId } = record;
-  if (!basename(folder).startsWith(FOLDER_PREFIX))
-    throw new Error(`not a browser's folder: ${folder}`);
   if (record.display !== null) await removeDisplayFiles(record.display);
-  if (existsSync(folder)) await removeFolder(folder, site.user);
-  site.records.remove(workloadId);
-}
-
-/**
- * Removes the folder's content as its owner. That is the browser's user: a link that a page left
- * there must not make root remove other files. It is this process's user where a launch failed
- * before the browser's could enter.
- */
-async function removeFolder(folder: string, user: BrowserUser): Promise<void> {
-  const owner = lstatSync(folder).uid === user?.uid ? user : undefined;
-  const clean = promisify(execFile)('/bin/rm', ['-rf', '--', folder], { cwd: '/', ...owner });
-  // That user may not be allowed to remove the folder itself.
-  await clean.catch(() => {});
-  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
-}
-
-/**
- * Starts Chromium with one blank page, at a port of its choice.
- * @returns the process, and its CDP endpoint once it has printed that
- */
-export function startChromium(
-  program: string,
-  spec: BrowserSpec,
-  place: {
-    folder: string;
-    env: Record<string, string>;
-    user: BrowserUser;
-    proxyPort?: number | null;
-  },
-): { child: Child; listening: Promise<CdpEndpoint> } {
-  const listening = Promise.withResolvers<CdpEndpoint>();
-  const args = [
-    '--remote-debugging-port=0',
-    `--user-data-dir=${place.folder}/profile`,
-    `--disk-cache-size=${CACHE_BYTES_MAX}`,
-    ...extensionFlags(spec, join(place.folder, EXTENSIONS_FOLDER)),
-    ...chromiumFlags(spec, place.proxyPort),
-  ];
-  const plain = { program, args };
-  const { locale } = spec;
-  const command = locale === undefined ? plain : withLocale(plain, { ...place, locale });
-  const child = startChild(command.program, command.args, {
-    env: { ...place.env, ...chromiumEnvironment(spec) },
-    cwd: place.folder,
-    user: place.user,
-    onLine: (line) => {
-      const endpoint = parseListening(line);
-      if (endpoint !== null) listening.resolve(endpoint);
-    },
-  });
-  return { child, listening: listening.promise };
+  await removeBrowserFolder(record.folder, site.user);
+  site.records.remove(record.workloadId);
 }

@@ -5,7 +5,7 @@ import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
 import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
 import { folderBytes } from '#src/provisioner/browsers/process/folder-bytes.ts';
 import { createProcessFolders } from '#src/provisioner/browsers/process/folders.ts';
-import { fillFolder } from '#src/provisioner/browsers/process/launch.ts';
+import { fillFolder } from '#src/provisioner/browsers/process/browser-folder.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 /** The browser's user owns its folder: whatever it puts there, this process stays in it. */
