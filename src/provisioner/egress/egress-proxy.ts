@@ -134,14 +134,25 @@ const noPeer: IsPeer = async () => false;
 function createGuard() {
   const known = new WeakMap<Socket, Promise<boolean>>();
   let isPeer: IsPeer = noPeer;
+  let underWay = 0;
 
+  async function ask(socket: Socket): Promise<boolean> {
+    const { remoteAddress, remotePort: clientPort = 0, localPort: serverPort = 0 } = socket;
+    // A program at another address of loopback may have the same port as the browser.
+    if (remoteAddress !== '127.0.0.1' || underWay >= CONNECTIONS_MAX) return false;
+    underWay += 1;
+    try {
+      return await isPeer({ clientPort, serverPort }).catch(() => false);
+    } finally {
+      underWay -= 1;
+    }
+  }
   return {
     ask: (asked: IsPeer) => void (isPeer = asked),
     admit: (socket: Socket) => void known.set(socket, Promise.resolve(true)),
     /** @throws RequestError for a connection of another program */
     async requirePeer(socket: Socket): Promise<void> {
-      const { remotePort: clientPort = 0, localPort: serverPort = 0 } = socket;
-      const asked = known.get(socket) ?? isPeer({ clientPort, serverPort }).catch(() => false);
+      const asked = known.get(socket) ?? ask(socket);
       known.set(socket, asked);
       if (!(await asked)) throw new RequestError('This proxy is of another browser.\n', 403);
     },

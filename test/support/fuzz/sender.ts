@@ -66,10 +66,9 @@ export function send(
     if (!answer.add(chunk)) return;
     const answered = answer.read();
     if (more === undefined || answered?.status !== 101) return finish(answered);
-    // What follows a handshake is not answered in a known way; the end of sending is.
+    // What follows a handshake is not answered in a known way; the end of sending is, by an end.
     socket.removeAllListeners('data').on('data', () => undefined);
     socket.end(more);
-    setTimeout(() => finish(answered), 5);
   });
   if (way.way === 'left') setTimeout(() => finish(null), way.afterMs);
   async function sendAll(): Promise<void> {

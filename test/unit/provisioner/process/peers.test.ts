@@ -68,6 +68,19 @@ test('a connection of another program, or one that is gone, is not the browser�
   expect(await isMine({ clientPort, serverPort })).toBe(false);
 });
 
+test('many connections at once share looks at the machine', async () => {
+  const all = await Promise.all(Array.from({ length: 20 }, () => connected('itself')));
+  const sessions = all.map(([session]) => session);
+  let looks = 0;
+  const isMine = createPeerCheck(() => {
+    looks += 1;
+    return sessions;
+  }, user);
+  const asked = all.map(([, clientPort]) => isMine({ clientPort, serverPort }));
+  expect(await Promise.all(asked)).toEqual(all.map(() => true));
+  expect(looks).toBeLessThan(all.length / 2);
+});
+
 test('a pid that belongs to another program by now is not the browser’s', async () => {
   const [mine, clientPort] = await connected('itself');
   const reused = { ...mine, startTicks: mine.startTicks - 1 };
@@ -89,4 +102,9 @@ test('the client’s end is found by both ports, and only while it is connected'
   const found = findPeer(table, { clientPort: 0xc001, serverPort: 0x1f90 });
   expect(found).toEqual({ uid: 65_534, inode: '5' });
   expect(findPeer(table, { clientPort: 0xc002, serverPort: 0x1f90 })).toBeNull();
+  const mapped = table.replaceAll('0100007F', '0000000000000000FFFF00000100007F');
+  expect(findPeer(mapped, { clientPort: 0xc001, serverPort: 0x1f90 })).toEqual(found);
+  // Another program at 127.0.0.2 with the client's port.
+  const others = table.replaceAll('0100007F:C001', '0200007F:C001');
+  expect(findPeer(others, { clientPort: 0xc001, serverPort: 0x1f90 })).toBeNull();
 });
