@@ -5,7 +5,7 @@
  * Nothing is written unless all have answered. Commit what it changes; `git diff` shows it.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -43,12 +43,14 @@ export async function renew(folder, registry, print) {
   const images = new Set([...texts.values()].flatMap(imagesIn).map(({ image }) => image));
   const digests = new Map();
   for (const image of images) digests.set(image, await digestOf(image, registry));
-  for (const [file, text] of texts) {
-    const renewed = text.replaceAll(
-      NAMED,
-      (_, before, image) => `${before}${image}@${digests.get(image)}`,
-    );
-    if (renewed !== text) writeFileSync(join(folder, file), renewed);
+  const pinned = (_, before, image) => `${before}${image}@${digests.get(image)}`;
+  const files = [...texts].filter(([, text]) => text.replaceAll(NAMED, pinned) !== text);
+  const fresh = (file) => join(folder, `${file}.new`);
+  try {
+    for (const [file, text] of files) writeFileSync(fresh(file), text.replaceAll(NAMED, pinned));
+    for (const [file] of files) renameSync(fresh(file), join(folder, file));
+  } finally {
+    for (const [file] of files) rmSync(fresh(file), { force: true, recursive: true });
   }
   for (const [image, digest] of digests) print(`${image}@${digest}`);
 }
@@ -109,10 +111,10 @@ function partsOf(image) {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const folder = process.argv[2] ?? fileURLToPath(new URL('.', import.meta.url));
   await renew(folder, process.env.REGISTRY, console.log).catch((error) => {
-    console.error(`images:renew: nothing was changed: ${error.message}`);
+    console.error(`images:renew: ${error.message}`);
     process.exitCode = 1;
   });
 }

@@ -32,7 +32,7 @@ for texts in "$locale" "${locale%%-*}" en-US; do
 done
 
 # Not from the environment: each program of the container would show it in /proc.
-if ! { read -r link_key && read -r password; }; then
+if ! { read -t 60 -r link_key && read -t 60 -r password; }; then
   echo 'The input has no keys' >&2
   exit 1
 fi

@@ -4,9 +4,9 @@
 # Also run by src/provisioner/browsers/process/preferences.ts.
 set -- "$1/Default" '"printing":{"enabled":false}'
 [ -d "$1" ] || (umask 077 && mkdir -p "$1")
-if [ -s "$1/Preferences" ]; then
+if [ -s "$1/Preferences" ] && [ "$(cat "$1/Preferences")" != '{}' ]; then
   # Chromium takes the last of two values of one name.
-  sed -i "\$s/\([^{]\)}[[:space:]]*\$/\1,$2}/" "$1/Preferences"
+  sed -i "\$s/}[[:space:]]*\$/,$2}/" "$1/Preferences"
 else
   (umask 077 && echo "{$2}" >"$1/Preferences")
 fi

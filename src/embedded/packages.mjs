@@ -1,6 +1,6 @@
 /** Installs the packages of package-lock.json into node_modules. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { knownOf } from './known-files.mjs';
 import { npm } from './npm.mjs';
@@ -28,10 +28,20 @@ export async function installPackages(root, print) {
     if (packagesMatch(root)) return;
     print('Installing the npm packages (npm ci)…');
     await npm(['ci', '--include=dev', '--no-audit', '--no-fund'], root);
+    const missing = missingFeatures(root);
+    if (missing.length > 0)
+      print(`npm could not install ${missing.join(', ')}: what needs them will say so.`);
     writeFileSync(join(root, MARK), markOf(root));
   } finally {
     release();
   }
+}
+
+/** The packages of single features that are not there: npm passes over one that it cannot get. */
+function missingFeatures(root) {
+  const { optionalDependencies = {} } = JSON.parse(readText(join(root, 'package.json')) ?? '{}');
+  const isThere = (name) => existsSync(join(root, 'node_modules', name));
+  return Object.keys(optionalDependencies).filter((name) => !isThere(name));
 }
 
 /**

@@ -55,7 +55,9 @@ export const PINNED = {
 export function pinnedFor(name, platform = `${process.platform}-${process.arch}`) {
   const found = PINNED[name].any ?? PINNED[name][platform];
   if (found === undefined)
-    throw new Error(`no checksum of ${name} for ${platform} is in src/embedded/pinned.mjs`);
+    throw new Error(
+      `${name} is fetched for Linux on x64 and arm64 alone: for ${platform} install it`,
+    );
   return found;
 }
 

@@ -49,9 +49,9 @@ export async function ensurePrograms<N extends ProgramName>(
   const problems: string[] = [];
   const unlock = await lockTools(print);
   try {
-    const failure = refusal ?? (await installPackagesOf(missing, print));
+    const failures = refusal === null ? await installPackagesOf(missing, print) : null;
     for (const name of missing) {
-      const found = await findOrInstall(name, failure, print);
+      const found = await findOrInstall(name, refusal ?? failures?.get(name) ?? null, print);
       if ('path' in found) paths[name] = found.path;
       else problems.push(found.problem);
     }
@@ -242,21 +242,32 @@ function packagesOf(names: readonly ProgramName[]): string[] {
   return [...new Set(names.flatMap((name) => PROGRAMS[name].packages()))];
 }
 
-/** Why they could not be installed; null: they are, or need not be. */
+/** @returns why the packages of these programs could not be installed; others were, if need be */
 async function installPackagesOf(
   names: readonly ProgramName[],
   print: (line: string) => void,
-): Promise<string | null> {
+): Promise<ReadonlyMap<ProgramName, string>> {
+  const failures = new Map<ProgramName, string>();
   const missing: ProgramName[] = [];
   // The previous holder of the lock may have installed some.
   for (const name of names) if ((await find(name)).path === null) missing.push(name);
   const packages = packagesOf(missing);
-  if (packages.length === 0) return null;
+  if (packages.length === 0) return failures;
   print(`Installing ${packages.join(' ')}…`);
-  return await aptInstall(packages).then(() => null, messageOf);
+  const failure = await aptInstall(packages).then(() => null, messageOf);
+  if (failure === null) return failures;
+  // A package that the machine's lists lack must not keep back those of the other programs.
+  for (const name of missing) {
+    const own = packagesOf([name]);
+    if (own.length === 0) continue;
+    const isAll = own.length === packages.length;
+    const why = isAll ? failure : await aptInstall(own).then(() => null, messageOf);
+    if (why !== null) failures.set(name, why);
+  }
+  return failures;
 }
 
-/** @param failure why no package was installed */
+/** @param failure why its packages were not installed */
 async function findOrInstall(
   name: ProgramName,
   failure: string | null,

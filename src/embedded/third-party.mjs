@@ -2,7 +2,7 @@
  * The licences of everything that is given on with the service: of each npm package in production,
  * and of those that the dashboard's scripts are built from. `dashboard-build.mjs` writes the text.
  */
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 const LICENCE_FILE = /^(?:licen[cs]e|copying|notice|copyright|unlicense)(?:[-._].*)?$/i;
@@ -58,11 +58,17 @@ export function thirdPartyText(root, bundled) {
   return `${[HEAD, `Browser Session Service\n\n${own}`, ...sections].join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
-/** The packages of a lock file that a production installation has, on one platform or another. */
+/**
+ * The packages of a lock file that this installation has in production. One that is optional may
+ * not be there: it is for another platform, could not be built here, or was left out.
+ */
 export function productionPackages(root) {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const isMissing = (path, { optional, devOptional }) =>
+    (optional === true || devOptional === true) && !existsSync(join(root, path));
   return Object.entries(packages)
     .filter(([path, { dev, link }]) => path !== '' && dev !== true && link !== true)
+    .filter(([path, entry]) => !isMissing(path, entry))
     .map(([path, { version, license }]) => ({ path, name: nameOf(path), version, license }));
 }
 
@@ -107,7 +113,7 @@ function readManifest(folder) {
   try {
     return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   } catch {
-    return {}; // a package for another platform
+    return {};
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { cp, readFile } from 'node:fs/promises';
+import { cp, mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -47,6 +47,16 @@ describe('npm run images:renew', () => {
     await using registry = await startRegistry(fault);
     const before = await place.texts();
     await expect(renew(place.path, registry.url, () => undefined)).rejects.toThrow(message);
+    expect(await place.texts()).toEqual(before);
+  });
+
+  it('changes nothing where a file cannot be written', async () => {
+    await using place = await copyOfDeploy();
+    await using registry = await startRegistry();
+    const before = await place.texts();
+    // The last one: others were written before.
+    await mkdir(join(place.path, `${FILES.at(-1)}.new`, 'kept'), { recursive: true });
+    await expect(renew(place.path, registry.url, () => undefined)).rejects.toThrow('EISDIR');
     expect(await place.texts()).toEqual(before);
   });
 });

@@ -62,6 +62,18 @@ it('a package whose licence has no text anywhere ends the build with its name', 
   expect(() => thirdPartyText(dir.path, [])).toThrow('one: no text of its licence Rare-1.0');
 });
 
+it('an optional package that npm could not install is not given on, and ends no build', async () => {
+  await using dir = await scratchDir();
+  const absent = { version: '1.0.0', license: 'Rare-1.0', optional: true };
+  const packages = {
+    '': {},
+    'node_modules/one': { version: '1.0.0', license: 'ISC' },
+    'node_modules/absent': absent,
+  };
+  await lockAndPackage(dir.path, packages, {});
+  expect(thirdPartyText(dir.path, [])).not.toContain('absent');
+});
+
 async function lockAndPackage(root: string, packages: object, manifest: object): Promise<void> {
   await mkdir(`${root}/node_modules/one`, { recursive: true });
   await writeFile(`${root}/LICENSE`, 'The licence of the project');
