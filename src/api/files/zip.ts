@@ -24,7 +24,9 @@ export async function zipOf(
       const content = Readable.from(from, { objectMode: false });
       // Yazl listens to neither.
       content.on('error', (error) => body.destroy(error));
-      body.once('close', () => content.destroy());
+      const stop = () => content.destroy();
+      body.once('close', stop);
+      content.once('close', () => body.off('close', stop));
       take(null, content);
     });
   }

@@ -64,6 +64,19 @@ test.each<[string, () => AsyncGenerator<Buffer> | null, string]>([
   expect(thrown).toEqual([]);
 });
 
+test('a zip of many files keeps nothing of those that were read', async () => {
+  const names = Array.from({ length: 30 }, (_, at) => `file-${at}`);
+  const { objects } = storeOf(Object.fromEntries(names.map((name) => [name, () => pieces(1)])));
+  const { body } = await zipOf(
+    objects,
+    SESSION,
+    names.map((name) => fileOf(name, 1)),
+  );
+  let most = 0;
+  for await (const _ of body) most = Math.max(most, body.listenerCount('close'));
+  expect(most).toBeLessThan(10);
+});
+
 test('a zip without a reader ends nothing', async () => {
   const { objects } = storeOf({ a: () => null });
   await zipOf(objects, SESSION, [fileOf('a', 2)]);

@@ -190,10 +190,13 @@ function zipFiles(server: ApiServer, dependencies: ApiDependencies): void {
         ...downloadHeaders(`${id}.zip`),
       });
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
-      // Nothing of it is read yet.
-      const { bytes, body } = await zipOf(dependencies.objects, found.state, inOrder(found.files));
       const place = await dependencies.transfers.begin('download', request.caller.organizationId);
       if (isRejection(place)) return sendRejection(reply, place);
+      const zip = zipOf(dependencies.objects, found.state, inOrder(found.files));
+      const { bytes, body } = await zip.catch((error: unknown) => {
+        place[Symbol.dispose]();
+        throw error;
+      });
       void reply.header('content-length', bytes);
       return sendPaced(reply, body, place);
     },

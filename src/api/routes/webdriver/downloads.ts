@@ -112,10 +112,12 @@ async function sendZip(
   file: SessionFile,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  // Nothing of it is read yet.
-  const { bytes, body } = await zipOf(objects, session, [file]);
   const place = await transfers.begin('download', session.organizationId);
   if (isRejection(place)) return sendRejection(reply, place);
+  const { bytes, body } = await zipOf(objects, session, [file]).catch((error: unknown) => {
+    place[Symbol.dispose]();
+    throw error;
+  });
   const [before, after] = [`{"value":{"filename":${JSON.stringify(file.name)},"contents":"`, '"}}'];
   async function* answer() {
     yield Buffer.from(before);
