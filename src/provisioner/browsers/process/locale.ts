@@ -27,7 +27,7 @@ type Wanted = { locale: string; folder: string; user: BrowserUser };
  */
 export function makeLocaleFolder(chromium: string, { locale, folder, user }: Wanted): void {
   const shipped = shippedWith(chromium);
-  if (existsSync(join(shipped, `${locale}.pak`))) return;
+  if (isThere(shipped, locale)) return;
   const [language] = locale.split('-');
   const texts = [`${language}.pak`, ENGLISH].find((name) => existsSync(join(shipped, name)));
   if (texts === undefined)
@@ -45,7 +45,7 @@ export function makeLocaleFolder(chromium: string, { locale, folder, user }: Wan
  */
 export function withLocale(command: Command, { locale, folder, user }: Wanted): Command {
   const shipped = shippedWith(command.program);
-  if (existsSync(join(shipped, `${locale}.pak`))) return command;
+  if (isThere(shipped, locale)) return command;
   const { uid, gid } = user ?? { uid: process.getuid?.(), gid: process.getgid?.() };
   const own = join(folder, FOLDER);
   const asRoot = ['--map-root-user', '--mount', '--', 'sh', '-c', SCRIPT, 'sh', own, shipped];
@@ -53,6 +53,11 @@ export function withLocale(command: Command, { locale, folder, user }: Wanted): 
     program: 'unshare',
     args: [...asRoot, String(uid), String(gid), command.program, ...command.args],
   };
+}
+
+/** English needs no file: Chromium takes it where it finds no other. */
+function isThere(shipped: string, locale: string): boolean {
+  return `${locale}.pak` === ENGLISH || existsSync(join(shipped, `${locale}.pak`));
 }
 
 function shippedWith(chromium: string): string {
