@@ -25,7 +25,7 @@ import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts
 import { createTransfers, placesFor } from '#src/api/http/transfers.ts';
 import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
-import { dashboardFolder } from '#src/embedded/dashboard.mjs';
+import { dashboardFolder } from '#src/embedded/build/dashboard.mjs';
 import type { JwtConfig } from '#src/config/jwt.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createDriverUrl } from '#src/gateway/access/urls.ts';

@@ -5,7 +5,7 @@ import { natsAccess } from '#src/config/stores.ts';
 import type { Config } from '#src/config/config.ts';
 import { lockDataDir } from '#src/embedded/data-dir.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { ensurePrograms } from '#src/embedded/install/programs.ts';
 import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 

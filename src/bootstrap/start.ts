@@ -4,7 +4,7 @@ import type { Config } from '#src/config/config.ts';
 import { lockDataDir } from '#src/embedded/data-dir.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
 import { assertPortsFree } from '#src/embedded/ports.ts';
-import { ensurePrograms, findProgram, type ProgramName } from '#src/embedded/programs.ts';
+import { ensurePrograms, findProgram, type ProgramName } from '#src/embedded/install/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret } from '#src/embedded/secrets.ts';
 import { newId } from '#src/ids.ts';

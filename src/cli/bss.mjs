@@ -7,7 +7,7 @@
  */
 import { dirname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { findBundle, programFile } from '../embedded/bundle.mjs';
+import { findBundle, programFile } from '../embedded/build/bundle.mjs';
 import { enableCompileCache } from '../embedded/compile-cache.mjs';
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -29,6 +29,6 @@ async function canRunHere() {
   // Under npm the launcher watches that npm lives.
   if (process.env.npm_lifecycle_event !== undefined) return false;
   if (args[0] === '--version' || args.includes('--help') || args.includes('-h')) return true;
-  const { packagesMatch } = await import('../embedded/packages.mjs');
+  const { packagesMatch } = await import('../embedded/install/packages.mjs');
   return packagesMatch(ROOT);
 }

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Config } from '#src/config/config.ts';
-import { findProgram, MissingProgram, type ProgramName } from '#src/embedded/programs.ts';
+import { findProgram, MissingProgram, type ProgramName } from '#src/embedded/install/programs.ts';
 import { assertPortsFree, PortTaken } from '#src/embedded/ports.ts';
 import { parseVersion } from '#src/provisioner/browsers/chromium/program-version.ts';
 import { runCommand } from '#src/embedded/run-command.ts';

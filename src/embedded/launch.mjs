@@ -13,12 +13,12 @@ import { realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { buildBundle, findBundle, holdBundle, programFile } from './bundle.mjs';
+import { buildBundle, findBundle, holdBundle, programFile } from './build/bundle.mjs';
 import { enableCompileCache } from './compile-cache.mjs';
-import { buildDashboard } from './dashboard.mjs';
-import { CannotInstall } from './npm.mjs';
-import { NODE_MAJOR_MIN, installNode } from './install-node.mjs';
-import { installPackages } from './packages.mjs';
+import { buildDashboard } from './build/dashboard.mjs';
+import { CannotInstall } from './install/npm.mjs';
+import { NODE_MAJOR_MIN, installNode } from './install/install-node.mjs';
+import { installPackages } from './install/packages.mjs';
 
 const SELF = fileURLToPath(import.meta.url);
 const ROOT = dirname(dirname(dirname(SELF)));

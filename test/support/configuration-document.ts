@@ -251,7 +251,7 @@ stops the start with a line that begins with its name.
 
 The paths of the programs that the service starts are taken from \`CHROMIUM\`, \`XTIGERVNC\`,
 \`CHROMEDRIVER\`, \`NATS_SERVER\` and \`REDIS_SERVER\`, if set; otherwise they are found on the
-machine or, but for the driver, installed (\`src/embedded/programs.ts\`). What needs root is
+machine or, but for the driver, installed (\`src/embedded/install/programs.ts\`). What needs root is
 printed before, and asked for on a terminal: \`BSS_INSTALL=yes\` agrees, \`BSS_INSTALL=no\`
 declines. Without a terminal root and a run of CI (\`CI\`) agree, and any other user declines.
 `;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { ensurePrograms } from '#src/embedded/install/programs.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';

@@ -3,7 +3,7 @@ import { Builder } from 'selenium-webdriver';
 import { ServiceBuilder } from 'selenium-webdriver/chrome.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createClient, type Client, type LiveSession } from '#src/client/client.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { ensurePrograms } from '#src/embedded/install/programs.ts';
 import { installPython, type Python } from '#test/support/clients/python-clients.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { freePorts } from '#test/support/servers/ports.ts';

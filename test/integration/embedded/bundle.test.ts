@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { buildBundle, findBundle, holdBundle, programFile } from '#src/embedded/bundle.mjs';
+import { buildBundle, findBundle, holdBundle, programFile } from '#src/embedded/build/bundle.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { ensurePrograms } from '#src/embedded/install/programs.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
 import { LAUNCH_MS } from '#test/support/browsers/browsers.fixture.ts';

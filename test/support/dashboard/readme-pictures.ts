@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { connect } from 'puppeteer-core';
 import { createClient } from '#src/client/client.ts';
-import { buildDashboard } from '#src/embedded/dashboard.mjs';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { buildDashboard } from '#src/embedded/build/dashboard.mjs';
+import { ensurePrograms } from '#src/embedded/install/programs.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { startDashboard, type Dashboard, type Look } from './dashboard.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '#src/embedded/run-command.ts';
-import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
+import { toolFolder, toolName } from '#src/embedded/install/tool-folder.mjs';
 import { goVersion, verifiedGoPackage } from '#test/support/suites/go-modules.ts';
 import { freePort } from './ports.ts';
 import { startServer } from './real-server.ts';

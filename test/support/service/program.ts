@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programFile } from '#src/embedded/bundle.mjs';
+import { programFile } from '#src/embedded/build/bundle.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 

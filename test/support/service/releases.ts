@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
+import { toolFolder, toolName } from '#src/embedded/install/tool-folder.mjs';
 
 /** The release before this one: a commit of this repository. */
 export const PREVIOUS_RELEASE = '7f3de0e';

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { knownOf } from './known-files.mjs';
+import { knownOf } from '../known-files.mjs';
 import { npm } from './npm.mjs';
-import { waitForLock } from './pid-lock.mjs';
+import { waitForLock } from '../pid-lock.mjs';
 
 const LOCK_FILE = 'package-lock.json';
 const INSTALLED = 'node_modules/.package-lock.json';

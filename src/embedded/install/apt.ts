@@ -1,5 +1,5 @@
 /** Debian packages for a machine that lacks a program. */
-import { lastLines, runCommand } from './run-command.ts';
+import { lastLines, runCommand } from '../run-command.ts';
 
 const UPDATE_TIMEOUT_MS = 3 * 60_000;
 const INSTALL_TIMEOUT_MS = 15 * 60_000;

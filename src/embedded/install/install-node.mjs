@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { CannotInstall, npm } from './npm.mjs';
-import { waitForLock } from './pid-lock.mjs';
+import { waitForLock } from '../pid-lock.mjs';
 import { pinnedFor, verify } from './pinned.mjs';
 import { toolFolder, toolFolders, toolName } from './tool-folder.mjs';
 

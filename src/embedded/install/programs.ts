@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { aptArchives, aptCommand, aptInstall } from './apt.ts';
 import { refusalOf } from './consent.ts';
 import { fetchNatsServer } from './fetch-nats-server.ts';
-import { waitForLock } from './pid-lock.mjs';
-import { runCommand } from './run-command.ts';
+import { waitForLock } from '../pid-lock.mjs';
+import { runCommand } from '../run-command.ts';
 import { toolFolder, toolFolders, toolName } from './tool-folder.mjs';
 
 export type ProgramName =
@@ -88,7 +88,7 @@ type Program = {
   refuses?: (path: string) => Promise<string | null>;
 };
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const LOCK_WAIT_MS = 15 * 60_000;
 /** 2.11 and 2.12 added message TTLs, atomic batches and message schedules. */
 const NATS_SERVER_MIN: readonly [number, number] = [2, 12];

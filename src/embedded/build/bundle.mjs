@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } fr
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { buildOnce, filesIn, hashOf, runBuilder } from './build.mjs';
-import { knownOf } from './known-files.mjs';
-import { processStart } from './pid-lock.mjs';
+import { knownOf } from '../known-files.mjs';
+import { processStart } from '../pid-lock.mjs';
 
 /** The folders whose modules the programs import. */
 const SOURCES = ['events', 'projections', 'src'];

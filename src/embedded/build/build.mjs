@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { waitForLock } from './pid-lock.mjs';
+import { waitForLock } from '../pid-lock.mjs';
 
 /** How long to wait for another start's build. */
 const WAIT_MS = 2 * 60_000;

@@ -3,7 +3,7 @@ import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { aptArchives } from './apt.ts';
 import { pinnedFor, verify } from './pinned.mjs';
-import { lastLines, runCommand } from './run-command.ts';
+import { lastLines, runCommand } from '../run-command.ts';
 
 /** Where Debian keeps every version that it ever had, by day. */
 const DEBIAN_SNAPSHOT = 'https://snapshot.debian.org/archive/debian/20261031T000000Z';

@@ -10,8 +10,8 @@ const SOURCES = ['src/dashboard', 'src/history', 'src/recordings', 'src/async'];
 const OTHERS = [
   'LICENSE',
   'package-lock.json',
-  'src/embedded/dashboard-build.mjs',
-  'src/embedded/third-party.mjs',
+  'src/embedded/build/dashboard-build.mjs',
+  'src/embedded/build/third-party.mjs',
 ];
 
 /** The folder of the built dashboard in a checkout; `sources` in it has the hash of its sources. */
