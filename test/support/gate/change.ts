@@ -31,6 +31,9 @@ export function changedFiles(root: string): string[] {
   return [...new Set([...ordered, ...changed])];
 }
 
+/** Documents change no behaviour: `test/documents.test.ts` and the checks beside it hold them. */
+export const isDocument = (path: string): boolean => path.endsWith('.md');
+
 /** The last commit; null where there is no git. */
 export function lastCommit(root: string): string | null {
   return git(root, 'rev-parse', '--short', 'HEAD');

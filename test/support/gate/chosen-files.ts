@@ -1,6 +1,6 @@
 import { globSync } from 'node:fs';
 import { tierOf } from '#test/tiers.ts';
-import { changedFiles } from './change.ts';
+import { changedFiles, isDocument } from './change.ts';
 import { readDurations, type Durations } from './durations.ts';
 
 /** Seconds of long files in `npm run test:real`, one after the other, by their recorded times. */
@@ -90,7 +90,8 @@ export function chosenFiles(root: string): string[] {
  * as fit into three minutes.
  */
 export function choose(changed: readonly string[], long: readonly string[], durations: Durations) {
-  const proofs = PROOFS.filter(([path]) => changed.some((file) => isBelow(file, path)));
+  const telling = changed.filter((file) => !isDocument(file));
+  const proofs = PROOFS.filter(([path]) => telling.some((file) => isBelow(file, path)));
   const named = proofs.flatMap(([, ...tests]) => tests);
   const wanted = new Set([
     ...changed.filter((file) => long.includes(file)),

@@ -24,6 +24,7 @@ describe('a test is not touched', () => {
     ['test/integration/gateway/viewer.real.test.ts', 'src/gateway.ts'],
     ['test/e2e/clients/cli.real.test.ts', 'src/client/client.ts'],
     ['test/e2e/src.real.test.ts', 'package.json'],
+    ['test/integration/gateway/viewer.real.test.ts', 'src/gateway/vnc/README.md'],
   ])('%s by a change of %s', (test, changed) => {
     expect(touchedBy(test, [changed])).toBeNull();
   });
