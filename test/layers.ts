@@ -303,6 +303,7 @@ export const ownJson: readonly string[] = [
   'events',
   'projections',
   'src/archive',
+  'src/event-store/chain.ts',
   'src/backup',
   'src/commands',
   'src/messaging',

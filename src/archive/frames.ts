@@ -11,7 +11,7 @@ import {
   type RecordBytes,
   type StoredRecord,
 } from '#src/event-store/record-bytes.ts';
-import { BEFORE_RECORD, BODY, lineStart, parseRecord, recordText } from './chain.ts';
+import { BEFORE_RECORD, BODY, lineStart, parseRecord, recordText } from '#src/event-store/chain.ts';
 import { isOneLineJson } from './json-text.ts';
 
 /** A frame ends with the line that reaches this. */

@@ -1,8 +1,8 @@
-import { sha256 } from '#src/archive/chain.ts';
+import { sha256 } from '#src/event-store/chain.ts';
 
 /**
  * An audit is an NDJSON file. The first line is the signed head, every other line a chained record
- * (src/archive/chain.ts). The first record's `prev` is the hash of the scope (`firstHash`).
+ * (src/event-store/chain.ts). The first record's `prev` is the hash of the scope (`firstHash`).
  */
 export type AuditScope = {
   format: 'bss-audit-1';

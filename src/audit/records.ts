@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decode, headersOf, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import { isPublic, publicBodyOf } from '#events/public-event.ts';
-import { chainLine, recordText } from '#src/archive/chain.ts';
+import { chainLine, recordText } from '#src/event-store/chain.ts';
 import { WrittenByNewer } from '#src/errors.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import { firstHash, type AuditScope } from './head.ts';

@@ -6,7 +6,7 @@ import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Browsers } from './browsers/browsers.ts';
 import type { Reconciled } from './reconcile/reconcile.ts';
-import type { Reporter } from './reporter.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 
 /** What a server tells the fleet of itself: its lease, and the commands on its own aggregate. */
 

@@ -47,7 +47,7 @@ import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import type { ExtensionsOf } from './extensions/extension-source.ts';
 import { createRecorder, type RecorderOptions } from './recorder/recorder.ts';
 import { createScreenshots } from './screenshots/screenshots.ts';
-import { createReporter, type Reporter } from './reporter.ts';
+import { createReporter, type Reporter } from '#src/commands/reporter.ts';
 import { createProfiles } from './profiles/profiles.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
 import { requestsWaitingAt } from './pool/earlier-requests.ts';
@@ -190,7 +190,7 @@ export async function startProvisioner(
     warm: () => warm(pool, signal),
     leaks: () => reconciler.last().leaks,
     reconcileSoon: reconciler.soon,
-    screenshot: createScreenshots({ ...dependencies, pool }),
+    screenshot: createScreenshots({ ...dependencies, served: pool.roster }),
     [Symbol.asyncDispose]: dispose,
   };
 }
@@ -254,7 +254,7 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
   const given = { ...dependencies, ...endFiles, extensionsOf, now };
   const parts = { openEgress, recorder, profiles: profilesOf(dependencies) };
   const pool = createPool({ ...given, reporter, hasOthers, ...parts });
-  files?.start(pool);
+  files?.start(pool.roster, reporter);
   browsers.onExit((exit) => {
     const { workloadId } = exit;
     handleExit(pool, exit).catch((error: unknown) =>

@@ -1,4 +1,4 @@
-import { chainLine, recordText } from '#src/archive/chain.ts';
+import { chainLine, recordText } from '#src/event-store/chain.ts';
 import { firstHash, type AuditHead, type AuditScope } from '#src/audit/head.ts';
 import type { AuditKey } from '#src/bootstrap/audit-key.ts';
 import { verifyLines, type Verdict } from '#src/cli/commands/audit/verify-lines.ts';

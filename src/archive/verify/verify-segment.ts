@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
 import { FileMissing, type ArchiveFiles } from '../archive-files.ts';
-import { parseRecord } from '../chain.ts';
+import { parseRecord } from '#src/event-store/chain.ts';
 import { checkLine, decompressLines } from '../frames.ts';
 import {
   CorruptSegment,

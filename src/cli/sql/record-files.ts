@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Archive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { recordText } from '#src/archive/chain.ts';
+import { recordText } from '#src/event-store/chain.ts';
 import { CorruptSegment, dataName, type SegmentManifest } from '#src/archive/manifest.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 

@@ -1,7 +1,7 @@
 import type { EgressEnforcement } from '#events/egress.ts';
 import type { Geolocation } from '#events/session.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { EgressEndpoint } from '../egress/egress-proxy.ts';
+import type { EgressEndpoint } from './egress-endpoint.ts';
 import type { ExtensionSource } from '../extensions/extension-source.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createBackOff } from '#src/async/back-off.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { EgressEndpoint } from '../egress/egress-proxy.ts';
+import type { EgressEndpoint } from './egress-endpoint.ts';
 
 /** Connections that are kept ready for a browser: as many as a page opens at one moment. */
 const READY_CONNECTIONS = 8;

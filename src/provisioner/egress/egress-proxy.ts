@@ -6,26 +6,10 @@ import { RequestError, Server, type PrepareRequestFunctionOpts } from 'proxy-cha
 import type { EgressRefusal, EgressRules, EgressTraffic } from '#events/egress.ts';
 import { readAddress, readHost } from '#src/domain/egress/hosts.ts';
 import { createJudge, type Verdict } from '#src/domain/egress/rules.ts';
+import type { EgressEndpoint, IsPeer } from '../browsers/egress-endpoint.ts';
 import type { IsClosed } from './closed-networks.ts';
 import { createTrafficCount } from './count-traffic.ts';
 import type { ResolveHost } from './resolve-host.ts';
-
-/** What a browser needs of its proxy: a way in for its connections. */
-export type EgressEndpoint = {
-  /**
-   * Opens a port on loopback, once. Every program of the machine can connect to it, so each
-   * connection is asked about; connections that are `serve`d are the browser's anyway.
-   * @returns its number
-   */
-  listen(isPeer: IsPeer): Promise<number>;
-  /** Serves one connection of the browser. */
-  serve(socket: Socket): void;
-  /** Aborts when nothing is served any more. */
-  readonly closed: AbortSignal;
-};
-
-/** Whether a connection between two ports of loopback comes from the browser. */
-export type IsPeer = (connection: { clientPort: number; serverPort: number }) => Promise<boolean>;
 
 /** The forward proxy of one browser: the only way out that its session's rules leave. */
 export type EgressProxy = EgressEndpoint & {

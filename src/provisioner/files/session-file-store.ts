@@ -13,7 +13,7 @@ import type { FileLimit } from '#src/messaging/session-files.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { BrowserFolders } from '../browsers/browsers.ts';
-import type { Reporter } from '../reporter.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 
 /** Limits in bytes: of one file, and of all files of a session together. */
 export type FileLimits = { fileBytesMax: number; sessionBytesMax: number };

@@ -4,7 +4,8 @@ import { loadFiles } from '#src/event-store/load-files.ts';
 import type { AnswerFileQuestion } from '#src/messaging/session-files.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { ObserverPart } from '../observer/part.ts';
-import type { Pool } from '../pool/pool.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
+import type { ServedBrowsers } from '../browsers/served-browsers.ts';
 import { createAnswers } from './answers.ts';
 import { createDownloadControls } from './download-controls.ts';
 import { createDownloads, type Downloads } from './downloads.ts';
@@ -16,7 +17,7 @@ export type SessionFilesOfServer = {
   /** Has the downloads of each browser land in its folder, and follows them. */
   part: ObserverPart;
   /** From now on it knows which session a browser serves. */
-  start(pool: Pick<Pool, 'roster' | 'reporter'>): void;
+  start(browsers: ServedBrowsers, reporter: Pick<Reporter, 'session'>): void;
   /** Answers questions about the files of the sessions that run here. */
   answer: AnswerFileQuestion;
   /**
@@ -45,15 +46,15 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
   const opened = new Map<string, Promise<Opened>>();
   const controls = createDownloadControls(log);
-  let pool: Pick<Pool, 'roster' | 'reporter'> | null = null;
+  let started: { browsers: ServedBrowsers; reporter: Pick<Reporter, 'session'> } | null = null;
 
   /** The files of the session that a browser serves; null: it serves none (any more). */
   function open(workloadId: string): Promise<Opened> | null {
     const known = opened.get(workloadId);
     if (known !== undefined) return known;
-    const { session = null, phase } = pool?.roster.get(workloadId) ?? {};
-    if (pool === null || session === null || phase !== 'busy') return null;
-    const parts = { ...options, reporter: pool.reporter };
+    const { session = null, phase } = started?.browsers.get(workloadId) ?? {};
+    if (started === null || session === null || phase !== 'busy') return null;
+    const parts = { ...options, reporter: started.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
       const fileStore = new SessionFileStore(parts, workloadId, session, files);
       const downloads = createDownloads(fileStore, (guid) => controls.cancel(workloadId, guid));
@@ -104,10 +105,10 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
         });
       },
     },
-    start: (given) => void (pool = given),
+    start: (browsers, reporter) => void (started = { browsers, reporter }),
     async answer(question) {
       const { organizationId, sessionId, workloadId } = question;
-      const { session = null, phase } = pool?.roster.get(workloadId) ?? {};
+      const { session = null, phase } = started?.browsers.get(workloadId) ?? {};
       const isHere =
         phase === 'busy' && session?.id === sessionId && session.organizationId === organizationId;
       const opening = isHere ? open(workloadId) : null;

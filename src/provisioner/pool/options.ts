@@ -3,13 +3,13 @@ import type { EgressRules } from '#events/egress.ts';
 import type { AskedProfile } from '#events/profile.ts';
 import type { BrowserOptions, SessionState } from '#events/session.ts';
 import type { BrowserSpec } from '../browsers/browsers.ts';
+import type { ProfileOfSession } from '../profiles/profiles.ts';
 
 /**
  * What a browser is launched with: the caller's options, the rules for its connections, and the
  * profile of the one session that it is launched for.
  */
 export type LaunchOptions = BrowserOptions & { egress?: EgressRules; profile?: ProfileOfSession };
-export type ProfileOfSession = AskedProfile & { organizationId: string; sessionId: string };
 
 /** The options that a session's browser is launched with. */
 export function launchOptionsOf({

@@ -18,7 +18,7 @@ import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { ExtensionsOf } from '../extensions/extension-source.ts';
 import type { Recorder } from '../recorder/recorder.ts';
-import type { Reporter } from '../reporter.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 import type { OpenEgress } from '../egress/open-egress.ts';
 import type { Profiles } from '../profiles/profiles.ts';
 import { DEFAULTS, isSame, matchLaunches, type LaunchOptions } from './options.ts';

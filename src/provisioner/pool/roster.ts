@@ -1,37 +1,33 @@
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
+import type { ServedBrowser } from '../browsers/served-browsers.ts';
 import type { EgressProxy } from '../egress/egress-proxy.ts';
-import type { ReportQueue } from '../reporter.ts';
+import type { ReportQueue } from '#src/commands/reporter.ts';
 import type { LaunchOptions } from './options.ts';
 
 /**
- * A browser that this process is in charge of; the log knows it as the workload `workloadId`.
- * Phases: launching → idle → busy → ending, or launching → busy; any → ending → removed. An adopted
- * browser begins as idle or busy.
+ * A browser that this process is in charge of; the log knows it as the workload `workloadId`. An
+ * adopted browser begins as idle or busy.
  */
-export type PooledBrowser = ReportQueue & {
-  /** The options it was launched with, or resized to. */
-  options: LaunchOptions;
-  phase: 'launching' | 'idle' | 'busy' | 'ending';
-  /** Set once it has been launched. */
-  browser: RunningBrowser | null;
-  /** The organization of the request that it is or was launched for; null: for the pool. */
-  launchedFor: string | null;
-  /** Its proxy, if it was launched for a session with egress rules. */
-  egress: EgressProxy | null;
-  /** The session it serves; set while busy, and kept while ending. */
-  session: SessionIdentity | null;
-  /**
-   * While ending: resolves when its end and that of its session are reported; false: the pool has
-   * closed before the browser could be removed, and no end is reported.
-   */
-  ended: Promise<boolean>;
-  /** Resolves when a save of its profile that was asked for has been reported. */
-  saving: Promise<void>;
-  /** Set while its removal is tried again and again; resolved once it has failed. */
-  isUnremovable: boolean;
-  removalFailed: PromiseWithResolvers<void>;
-};
+export type PooledBrowser = ReportQueue &
+  ServedBrowser & {
+    /** The options it was launched with, or resized to. */
+    options: LaunchOptions;
+    /** The organization of the request that it is or was launched for; null: for the pool. */
+    launchedFor: string | null;
+    /** Its proxy, if it was launched for a session with egress rules. */
+    egress: EgressProxy | null;
+    /**
+     * While ending: resolves when its end and that of its session are reported; false: the pool has
+     * closed before the browser could be removed, and no end is reported.
+     */
+    ended: Promise<boolean>;
+    /** Resolves when a save of its profile that was asked for has been reported. */
+    saving: Promise<void>;
+    /** Set while its removal is tried again and again; resolved once it has failed. */
+    isUnremovable: boolean;
+    removalFailed: PromiseWithResolvers<void>;
+  };
 
 /** The browsers of this server that this process is in charge of, ahead of the log. */
 export type Roster = ReturnType<typeof createRoster>;

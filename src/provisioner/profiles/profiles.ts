@@ -1,3 +1,4 @@
+import type { AskedProfile } from '#events/profile.ts';
 import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
 import { findVersion } from '#src/domain/profile/profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
@@ -10,8 +11,10 @@ import {
   type BrowserSpec,
   type RunningBrowser,
 } from '../browsers/browsers.ts';
-import type { ProfileOfSession } from '../pool/options.ts';
 import { restoreLiveState } from './live-state.ts';
+
+/** The profile that a session's browser begins with, and saves if it was asked to. */
+export type ProfileOfSession = AskedProfile & { organizationId: string; sessionId: string };
 
 /** Profiles on this server: browsers begin with them, and leave them when they are closed. */
 export type Profiles = {

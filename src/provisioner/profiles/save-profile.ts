@@ -4,10 +4,26 @@ import { sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { ProfileTooLarge, type Archive } from '#src/profiles/packed.ts';
 import type { StoredArchive } from '#src/profiles/profile-vault.ts';
-import type { ProfileOfSession } from '../pool/options.ts';
-import type { Pool } from '../pool/pool.ts';
-import type { PooledBrowser } from '../pool/roster.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { Browsers } from '../browsers/browsers.ts';
+import type { ServedBrowser } from '../browsers/served-browsers.ts';
 import { readLiveState } from './live-state.ts';
+import type { ProfileOfSession, Profiles } from './profiles.ts';
+
+/** What a save needs of the server. */
+export type SaveParts = {
+  browsers: Pick<Browsers, 'build' | 'close' | 'readProfile'>;
+  profiles: Pick<Profiles, 'inTurn' | 'vault' | 'versionsKept'>;
+  reporter: Pick<Reporter, 'profile' | 'session'>;
+  log: Pick<Logger, 'warn' | 'error'>;
+};
+/** A browser whose profile is saved. */
+export type SavedBrowser = ServedBrowser & {
+  options: { profile?: ProfileOfSession };
+  /** Resolves when a save that was asked for has been reported. */
+  saving: Promise<void>;
+};
 
 /** How long a browser may take to write what it has in memory, and end. */
 const CLOSE_MS = 20_000;
@@ -40,21 +56,21 @@ class NotSaved extends Error {
  * @param isClosed whether its user has closed the browser
  */
 export async function saveAtEnd(
-  pool: Pool,
-  pooled: PooledBrowser,
+  parts: SaveParts,
+  pooled: SavedBrowser,
   { isClosed }: { isClosed: boolean },
   metadata: EventMetadata,
 ): Promise<void> {
   await pooled.saving;
-  await reportFailure(pool, pooled, true, metadata, async (profile) => {
+  await reportFailure(parts, pooled, true, metadata, async (profile) => {
     const { workloadId } = pooled;
-    if (!isClosed && !(await pool.browsers.close(workloadId, CLOSE_MS)))
+    if (!isClosed && !(await parts.browsers.close(workloadId, CLOSE_MS)))
       throw new NotSaved('not_closed', `the browser was not closed within ${CLOSE_MS / 1000} s`);
-    const stored = await storeInTurn(pool, profile, TURN_AT_END_MS, async () => ({
+    const stored = await storeInTurn(parts, profile, TURN_AT_END_MS, async () => ({
       live: null,
-      tar: pool.browsers.readProfile(workloadId, AbortSignal.timeout(STORE_MS)),
+      tar: parts.browsers.readProfile(workloadId, AbortSignal.timeout(STORE_MS)),
     }));
-    await record(pool, profile, stored, true, metadata);
+    await record(parts, profile, stored, true, metadata);
   });
 }
 
@@ -64,26 +80,26 @@ export async function saveAtEnd(
  * Never rejects.
  */
 export async function saveNow(
-  pool: Pool,
-  pooled: PooledBrowser,
+  parts: SaveParts,
+  pooled: SavedBrowser,
   metadata: EventMetadata,
 ): Promise<void> {
   const { browser, workloadId } = pooled;
   if (browser === null) return;
-  await reportFailure(pool, pooled, false, metadata, async (profile) => {
+  await reportFailure(parts, pooled, false, metadata, async (profile) => {
     await sleep(SETTLE_MS);
-    const stored = await storeInTurn(pool, profile, TURN_ON_REQUEST_MS, async () => ({
+    const stored = await storeInTurn(parts, profile, TURN_ON_REQUEST_MS, async () => ({
       live: await readLiveState(browser),
-      tar: pool.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS)),
+      tar: parts.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS)),
     }));
-    await record(pool, profile, stored, false, metadata);
+    await record(parts, profile, stored, false, metadata);
   });
 }
 
 /** Where the session is to save its profile; what keeps it from that is reported. Never rejects. */
 async function reportFailure(
-  pool: Pool,
-  { session, workloadId, options: { profile } }: PooledBrowser,
+  parts: SaveParts,
+  { session, workloadId, options: { profile } }: SavedBrowser,
   atEnd: boolean,
   metadata: EventMetadata,
   save: (profile: ProfileOfSession) => Promise<void>,
@@ -92,13 +108,13 @@ async function reportFailure(
   try {
     await save(profile);
   } catch (error) {
-    pool.log.warn({ err: error, session, workloadId }, 'failed to save a profile');
+    parts.log.warn({ err: error, session, workloadId }, 'failed to save a profile');
     const outcome = { reason: reasonOf(error), detail: messageOf(error) };
     const command = { type: 'ReportProfile', outcome, atEnd } as const;
-    await pool.reporter
+    await parts.reporter
       .session(session, command, metadata)
       .catch((failure: unknown) =>
-        pool.log.error({ err: failure, session }, 'failed to report on a profile'),
+        parts.log.error({ err: failure, session }, 'failed to report on a profile'),
       );
   }
 }
@@ -109,12 +125,12 @@ async function reportFailure(
  * @throws NotSaved where others take too long; whatever the archive or the object store throws
  */
 async function storeInTurn(
-  pool: Pool,
+  parts: SaveParts,
   { organizationId, id: profileId }: ProfileOfSession,
   turnWithinMs: number,
   read: () => Promise<Archive>,
 ): Promise<StoredArchive> {
-  const { profiles } = pool;
+  const { profiles } = parts;
   const stored = await profiles.inTurn(organizationId, turnWithinMs, async () =>
     profiles.vault.save({ organizationId, profileId }, await read(), AbortSignal.timeout(STORE_MS)),
   );
@@ -129,23 +145,23 @@ async function storeInTurn(
  * @throws NotSaved where the session may not save it; whatever the event store throws
  */
 async function record(
-  pool: Pool,
+  parts: SaveParts,
   profile: ProfileOfSession,
   { sha256, bytes, contents }: StoredArchive,
   atEnd: boolean,
   metadata: EventMetadata,
 ): Promise<void> {
-  const { vault, versionsKept: kept } = pool.profiles;
+  const { vault, versionsKept: kept } = parts.profiles;
   const { organizationId, sessionId, id: profileId } = profile;
   const owner = { organizationId, profileId };
-  const browser = pool.browsers.build().version;
+  const browser = parts.browsers.build().version;
   const saved = { profileId, archive: { sha256, bytes, browser, contents }, kept, atEnd };
-  const recorded = await pool.reporter.profile({ organizationId, id: sessionId }, saved, metadata);
+  const recorded = await parts.reporter.profile({ organizationId, id: sessionId }, saved, metadata);
   if (!isRejection(recorded)) return;
   await vault
     .remove(owner, sha256)
     .catch((error: unknown) =>
-      pool.log.warn({ err: error, ...owner }, 'failed to remove an archive of a profile'),
+      parts.log.warn({ err: error, ...owner }, 'failed to remove an archive of a profile'),
     );
   throw new NotSaved('not_writer', `it may not be saved: ${recorded.code}`);
 }

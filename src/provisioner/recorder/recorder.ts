@@ -5,7 +5,7 @@ import { newMetadata } from '#src/commands/metadata.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
-import type { Reporter } from '../reporter.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 import { startRecording, type Recording, type RecordingOptions } from './recording.ts';
 import { openScreen, type OpenScreen } from './screen.ts';
 import { startUploads, type Budget, type Uploads, type UploadsOptions } from './uploads.ts';

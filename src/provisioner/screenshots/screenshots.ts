@@ -12,7 +12,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import { takePicture, type PictureOptions } from '../browsers/chromium/screenshot.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
-import type { Pool } from '../pool/pool.ts';
+import type { ServedBrowsers } from '../browsers/served-browsers.ts';
 import { createPictureCache } from './picture-cache.ts';
 import { createTurns, EVERY_MS, type Turn } from './turns.ts';
 
@@ -33,7 +33,7 @@ const WIDTHS = [64, 160, 320, 480, 640, 960, 1280, 1600, 1920, 2560, 3840];
 const QUALITIES = [70, 40, 20] as const;
 
 export type ScreenshotsOptions = {
-  pool: Pick<Pool, 'roster'>;
+  served: ServedBrowsers;
   log: Pick<Logger, 'warn'>;
   screenshotMade?: Metrics['screenshotMade'];
   take?: typeof takePicture;
@@ -46,7 +46,7 @@ export type ScreenshotsOptions = {
  * second after. Another width waits for its turn.
  */
 export function createScreenshots(options: ScreenshotsOptions): AnswerScreenshot {
-  const { pool, log, take = takePicture, withinMs = WITHIN_MS } = options;
+  const { served, log, take = takePicture, withinMs = WITHIN_MS } = options;
   const { screenshotMade = () => undefined } = options;
   const cache = createPictureCache(EVERY_MS);
   const slots = createFairSlots(SLOTS);
@@ -67,7 +67,7 @@ export function createScreenshots(options: ScreenshotsOptions): AnswerScreenshot
     if (slot === null) return BUSY;
     using _ = await slot;
     if (late.aborted) return BUSY;
-    const browser = browserOf(pool, question);
+    const browser = browserOf(served, question);
     if (browser === null) return NOT_HERE;
     turn.begunAt = performance.now();
     try {
@@ -78,7 +78,7 @@ export function createScreenshots(options: ScreenshotsOptions): AnswerScreenshot
       return { kind: 'image', ...picture };
     } catch (error) {
       // The session may have ended meanwhile, and its browser with it.
-      if (browserOf(pool, question) === null) return NOT_HERE;
+      if (browserOf(served, question) === null) return NOT_HERE;
       screenshotMade('failed', performance.now() - turn.begunAt);
       log.warn({ err: error, sessionId, workloadId }, 'a browser has made no screenshot');
       turn.failure = { answer: FAILED, until: performance.now() + RETRY_AFTER_MS };
@@ -112,7 +112,7 @@ export function createScreenshots(options: ScreenshotsOptions): AnswerScreenshot
 
   return async (question, bytesMax) => {
     // Before all else: what is kept is for the organization of the session alone.
-    if (browserOf(pool, question) === null) return NOT_HERE;
+    if (browserOf(served, question) === null) return NOT_HERE;
     const width = roundedDown(question.maxWidth);
     const kept = cache.get(`${question.workloadId} ${width}`);
     const answer: ScreenshotAnswer =
@@ -127,10 +127,10 @@ const BUSY: ScreenshotAnswer = { kind: 'busy', retryAfterMs: EVERY_MS };
 
 /** The browser that serves this session of this organization now; null: it is not here. */
 function browserOf(
-  { roster }: ScreenshotsOptions['pool'],
+  served: ServedBrowsers,
   asked: Pick<ScreenshotQuestion, 'organizationId' | 'sessionId' | 'workloadId'>,
 ): RunningBrowser | null {
-  const pooled = roster.get(asked.workloadId);
+  const pooled = served.get(asked.workloadId);
   if (pooled?.phase !== 'busy' || pooled.session === null) return null;
   const { organizationId, id } = pooled.session;
   return organizationId === asked.organizationId && id === asked.sessionId ? pooled.browser : null;

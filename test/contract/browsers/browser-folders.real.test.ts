@@ -6,7 +6,7 @@ import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { createObserver } from '#src/provisioner/observer/observer.ts';
-import type { Pool } from '#src/provisioner/pool/pool.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {
   attachPage,
@@ -116,8 +116,8 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
         return { state: null, sequence: 1 };
       },
     };
-    const roster = { get: () => ({ workloadId, phase: 'busy', session }) };
-    files.start({ roster, reporter } as unknown as Pool);
+    const served = { get: () => ({ workloadId, phase: 'busy' as const, session, browser: null }) };
+    files.start(served, reporter as unknown as Reporter);
     using observer = createObserver({ parts: [files.part], log, attachWithinMs: 60_000 });
     await observer.attach(browser);
     using cdp = await openCdp(browser.cdp);

@@ -304,14 +304,17 @@ async function copyInSession(text: string): Promise<void> {
   const [page] = await driver.pages();
   if (page === undefined) throw new Error('the session has no page');
   await page.bringToFront();
-  await page.setContent('<textarea autofocus></textarea>');
+  await page.setContent('<textarea></textarea>');
   const session = await page.createCDPSession();
-  await session.send('Runtime.evaluate', {
+  const copied = await session.send('Runtime.evaluate', {
     expression:
-      `document.querySelector('textarea').value = ${JSON.stringify(text)};` +
-      `document.querySelector('textarea').select(); document.execCommand('copy')`,
+      `const area = document.querySelector('textarea'); area.focus();` +
+      `area.value = ${JSON.stringify(text)}; area.select(); document.execCommand('copy')`,
+    replMode: true,
     userGesture: true,
   });
+  // Only a focused element's selection can be copied, and focus by an attribute comes later.
+  expect(copied.result.value).toBe(true);
   await driver.disconnect();
 }
 

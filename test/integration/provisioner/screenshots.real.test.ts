@@ -43,7 +43,7 @@ const take: typeof takePicture = (address, options, signal) => {
 
 function open(options: Partial<ScreenshotsOptions> = {}, bytesMax = PICTURE_BYTES_MAX) {
   const log = pino({ level: 'silent' });
-  const answer = createScreenshots({ pool: { roster }, log, take, ...options });
+  const answer = createScreenshots({ served: roster, log, take, ...options });
   const { workloadId } = browser;
   return (asked: Partial<ScreenshotQuestion> = {}) => {
     const who = { organizationId: 'acme', sessionId: 'ses_1', workloadId };

@@ -4,7 +4,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { chainLine, recordText } from '#src/archive/chain.ts';
+import { chainLine, recordText } from '#src/event-store/chain.ts';
 import { rebuildLookups } from '#src/archive/lookups/lookup-files.ts';
 import { genesisHash } from '#src/archive/manifest.ts';
 import { aggregateOf } from '#src/archive/segment-index.ts';

@@ -15,7 +15,7 @@ import {
 } from '#src/provisioner/files/session-file-store.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import type { ObservedBrowserConnection, ObservedTarget } from '#src/provisioner/observer/part.ts';
-import type { Pool } from '#src/provisioner/pool/pool.ts';
+import type { Reporter } from '#src/commands/reporter.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, requested } from '#test/support/examples.ts';
 
@@ -56,9 +56,8 @@ beforeEach(async () => {
       return { state: session, sequence: 1 };
     },
   };
-  const pooled = { workloadId, phase: 'busy', session: identity };
-  const roster = { get: () => pooled };
-  files.start({ roster, reporter } as unknown as Pool);
+  const served = { workloadId, phase: 'busy' as const, session: identity, browser: null };
+  files.start({ get: () => served }, reporter as unknown as Reporter);
   await connect();
 });
 

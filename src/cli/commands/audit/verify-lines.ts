@@ -1,4 +1,4 @@
-import { readLine, sha256 } from '#src/archive/chain.ts';
+import { readLine, sha256 } from '#src/event-store/chain.ts';
 import { signerOf } from '#src/archive/signature.ts';
 import { firstHash, type AuditHead } from '#src/audit/head.ts';
 

@@ -1,5 +1,5 @@
 import type { RawRecord } from '#src/event-store/raw-records.ts';
-import { recordText } from '#src/archive/chain.ts';
+import { recordText } from '#src/event-store/chain.ts';
 
 /**
  * The recorded life of a session, one JSON document: every stored event of the session, of the

@@ -1,6 +1,6 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { EgressEndpoint } from '../../egress/egress-proxy.ts';
+import type { EgressEndpoint } from '../egress-endpoint.ts';
 import type {
   BrowserBuild,
   BrowserExit,

@@ -1,6 +1,6 @@
 import { sleep } from '#src/async/sleep.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import type { EgressEndpoint } from '../../egress/egress-proxy.ts';
+import type { EgressEndpoint } from '../egress-endpoint.ts';
 import { createAvailability, type Availability } from '../availability.ts';
 import type {
   BrowserBuild,

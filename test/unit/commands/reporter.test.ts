@@ -7,7 +7,7 @@ import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { handleProfileCommand } from '#src/commands/session-profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { createReporter, type Reporter } from '#src/provisioner/reporter.ts';
+import { createReporter, type Reporter } from '#src/commands/reporter.ts';
 import { browser, createSession, T0 } from '#test/support/examples.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import {
