@@ -75,7 +75,7 @@ export function wantsPages({ query, headers }: Asked): boolean {
 }
 
 /**
- * The costs that differ from one unit. src/api/README.md has the same table with the reasons, and a
+ * The costs that differ from one unit. src/api/http/README.md has the same table, and a
  * test holds them equal.
  */
 export const costs = {
