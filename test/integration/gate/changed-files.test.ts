@@ -67,6 +67,26 @@ test('a change is what was added or edited since its base, newest first, and wha
   expect(uncommitted(repo.root, ['old.ts'])).toContain('+3');
 });
 
+test('a file that names the new places of others, and nothing else, is not edited', async () => {
+  await using repo = await repository();
+  const body = Array.from({ length: 20 }, (_, line) => `run(parse, ${line});\n`).join('');
+  const text = (imports: string, place: string) =>
+    [imports, `/** As in ${place}. */`, body].join('\n');
+  const before = text(`import { parse, run } from '../tools/parse.ts';`, 'src/tools/parse.ts');
+  for (const name of ['src/a.ts', 'src/b.ts', 'src/c.ts', 'src/d.md']) repo.write(name, before);
+  const base = repo.commit();
+  const place = 'src/kernel/much-longer/tools/parse.ts';
+  const after = text(`import {\n  parse,\n  run,\n} from '#${place}';`, place);
+  repo.write('src/a.ts', after);
+  repo.git('rm', '-q', 'src/b.ts');
+  repo.write('src/kernel/b.ts', after);
+  repo.write('src/c.ts', after.replace('run(parse, 7)', 'run(parse, 8)'));
+  repo.write('src/d.md', after);
+  repo.commit();
+  vi.stubEnv('CHANGE_BASE', base);
+  expect(changedFiles(repo.root)).toEqual(['src/c.ts', 'src/d.md']);
+});
+
 test('commits since a time are counted', async () => {
   await using repo = await repository();
   for (const text of ['1', '2', '3']) {

@@ -5,6 +5,11 @@ import { spawnSync } from 'node:child_process';
  * what the change is: commits that land together are some hours apart at most.
  */
 const CHANGE_HOURS = 4;
+/** Of one command of git: a diff of all files has some 10 MB. */
+const OUTPUT_MAX = 256 * 1024 ** 2;
+
+/** What a compiler reads: elsewhere a path may be what matters. */
+const CODE = ['*.ts', '*.tsx', '*.mjs'];
 
 /**
  * The files that this checkout's change adds or edits, as paths from the top of the project, those
@@ -12,15 +17,17 @@ const CHANGE_HOURS = 4;
  * - since the commit that CHANGE_BASE names, or
  * - since the branch has left `origin/main`, or, where it is `origin/main` itself,
  * - since the newest commit that is four hours older than the last one;
- * and what is not committed. A file that has only moved is not edited. None where there is no git
- * or no history.
+ * and what is not committed. A file that has only moved, or names new places of others that have, is
+ * not edited. None where there is no git or no history.
  */
 export function changedFiles(root: string): string[] {
   const base = baseOf(root);
   if (base === null) return [];
-  const changed = new Set(
-    edited(git(root, 'diff', '--name-status', '-M', '--diff-filter=d', base)),
+  const status = git(root, 'diff', '--name-status', '-M', '--diff-filter=d', base);
+  const moved = namesNewPlaces(
+    git(root, 'diff', '-M', '-U0', '--diff-filter=MR', base, '--', ...CODE),
   );
+  const changed = new Set(edited(status).filter((file) => !moved.has(file)));
   const fresh = linesOf(git(root, 'ls-files', '--others', '--exclude-standard'));
   const newestFirst = [
     ...fresh,
@@ -57,6 +64,25 @@ function edited(status: string | null): string[] {
     .map((fields) => fields.at(-1) ?? '');
 }
 
+/** Of the output of `git diff -U0`: the files in which nothing but paths of the project differs. */
+function namesNewPlaces(diff: string | null): Set<string> {
+  const files = (diff ?? '').split(/^diff --git .*\n/m).slice(1);
+  return new Set(
+    files.flatMap((text) => {
+      const [, file] = /^\+\+\+ b\/(.+)$/m.exec(text) ?? [];
+      const lines = text.slice(text.indexOf('\n@@')).split('\n');
+      const side = (sign: string) =>
+        lines.flatMap((line) => (line.startsWith(sign) ? [line.slice(1)] : [])).join('\n');
+      const isSame = withoutPlaces(side('-')) === withoutPlaces(side('+'));
+      return file !== undefined && isSame ? [file] : [];
+    }),
+  );
+}
+
+/** Code without paths of the project, and without what the formatter changes where they grow. */
+const withoutPlaces = (code: string): string =>
+  code.replaceAll(/(?:#?src|\.{1,2})\/[\w./-]+/g, '').replaceAll(/[\s,*]|\/\//g, '');
+
 const linesOf = (text: string | null): string[] => (text ?? '').split('\n').filter(Boolean);
 
 function baseOf(root: string): string | null {
@@ -72,6 +98,10 @@ function baseOf(root: string): string | null {
 
 /** What git prints; null: it failed, or there is none. */
 function git(root: string, ...args: string[]): string | null {
-  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  const { status, stdout } = spawnSync('git', args, {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: OUTPUT_MAX,
+  });
   return status === 0 ? stdout.trim() : null;
 }
