@@ -3,7 +3,6 @@ import { crc32 } from 'node:zlib';
 import type { StoredRecord } from '#src/event-store/record-bytes.ts';
 import type { ArchiveFiles } from './archive-files.ts';
 import { compressLines, FRAME_BYTES, FrameBuilder } from './frames.ts';
-import { mergeLookups } from './lookups/lookup-files.ts';
 import {
   dataName,
   genesisHash,
@@ -71,8 +70,6 @@ export async function* sealSegments(
   let last: Before | null = sealed.at(-1) ?? null;
   if (last !== null && last.manifest.log !== log)
     throw new Error(`the archive is of the event store ${last.manifest.log}, not of ${log}`);
-  // A process that was killed between a manifest and its lookup files left them out.
-  if (last !== null) await mergeLookups({ ...options, manifests: sealed });
   const queue = new RecordQueue(batches, last?.manifest.last_sequence ?? 0);
   let sealing: Promise<SegmentManifest> | null = null;
   try {
@@ -81,7 +78,7 @@ export async function* sealSegments(
       last = written;
       // The segment before was verified meanwhile.
       if (sealing !== null) yield await sealing;
-      sealing = sealOne(written, sealed, options);
+      sealing = sealOne(written, options);
       sealing.catch(() => undefined); // it is awaited above or below
     }
     if (sealing !== null) yield await sealing;
@@ -94,7 +91,7 @@ export async function* sealSegments(
 /** A segment, and the hash that its manifest's file has or will have. */
 type Before = Pick<TrustedManifest, 'manifest' | 'sha256'>;
 
-type Written = WrittenSegment & TrustedManifest & { file: Buffer };
+type Written = WrittenSegment & Before & { file: Buffer };
 
 /** Writes the next segment's data and index, and signs its manifest. */
 async function writeOne(
@@ -119,22 +116,18 @@ async function writeOne(
   };
   const file = await signManifest(manifest, signer);
   const { lineSums } = draft;
-  return { manifest, lineSums, file, sha256: sha256Of(file), signer: signer.fingerprint };
+  return { manifest, lineSums, file, sha256: sha256Of(file) };
 }
 
 /** Verifies a segment as it is stored, and stores its manifest. */
 async function sealOne(
-  { file, lineSums, ...trusted }: Written,
-  sealed: TrustedManifest[],
+  { file, lineSums, manifest }: Written,
   options: SealOptions,
 ): Promise<SegmentManifest> {
   const { files } = options;
-  const { manifest } = trusted;
   await (options.readBack ?? ((one) => readBack(files, one)))({ manifest, lineSums });
   const { number } = manifest;
   if (!(await files.writeNew(manifestName(number), file))) throw new SegmentTaken(number);
-  sealed.push(trusted);
-  await mergeLookups({ ...options, manifests: sealed });
   return manifest;
 }
 

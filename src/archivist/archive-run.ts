@@ -7,6 +7,7 @@ import type { Views } from '#projections/store/views.ts';
 import { type Archive, openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createHeadReader } from '#src/archive/head.ts';
+import { mergeLookups } from '#src/archive/lookups/lookup-files.ts';
 import type { SegmentManifest } from '#src/archive/manifest.ts';
 import type { ReadBack } from '#src/archive/read-back.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
@@ -40,11 +41,11 @@ export type ArchiveRunDependencies = {
   onSealed?: (manifest: SegmentManifest) => void;
 };
 
+/** What a run sealed. */
+type Sealed = { segments: number; records: number; sessions: number };
+
 /** What a run did. */
-export type ArchiveRun = {
-  segments: number;
-  records: number;
-  sessions: number;
+export type ArchiveRun = Sealed & {
   /** Aggregates that were still open, and whose state was stored again behind the archive's end. */
   carriedForward: number;
   /** The log begins after this sequence; 0: nothing has been taken out of it. */
@@ -81,13 +82,16 @@ export class ArchiveMismatch extends Error {
  * out of the log and the read model. Each step may be the last one before a kill: the next run
  * finishes what this one began. Nothing is taken out before it was read back from its segment.
  *
- * 1. Seal what the archive does not have. What an earlier run sealed, and what is still in the
- *    log, is verified again.
+ * What an earlier run sealed, and what is still in the log, is verified again and finished first: a
+ * step that is refused at each attempt would add a small segment each time.
+ *
+ * 1. Seal what the archive does not have.
  * 2. Record the archive's end in the log: readers of the archive take nothing else for it.
- * 3. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
- * 4. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
+ * 3. Merge lookup files, and remove those that no reader needs from there on.
+ * 4. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
+ * 5. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
  *    read model does not have what was carried forward: its views would be taken for archived ones.
- * 5. Remove views whose last event is archived.
+ * 6. Remove views whose last event is archived.
  * @throws ArchiveMismatch, CorruptSegment, SegmentTaken, Unavailable
  */
 export async function runArchive(
@@ -95,18 +99,38 @@ export async function runArchive(
   retention: Retention,
   signal: AbortSignal,
 ): Promise<ArchiveRun> {
-  const { context, files, signer, truncation, views } = dependencies;
+  const { context, files, signer } = dependencies;
   const readHead = createHeadReader(context.eventStore);
   const archive = await openArchive(files, { readHead, signer: signer.fingerprint });
   const open = createOpenAggregates();
   await requireContinuity(dependencies, archive);
   await addSealed(dependencies, archive, open);
+  const finished = await finish(dependencies, { archive, open, signal });
   const sealed = await seal(dependencies, { archive, open, retention, signal });
-  await recordHead(context, archive);
+  if (sealed.segments === 0) return { ...sealed, ...finished };
+  const run = await finish(dependencies, { archive, open, signal });
+  run.carriedForward += finished.carriedForward;
+  run.viewsRemoved += finished.viewsRemoved;
+  return { ...sealed, ...run };
+}
+
+/** What a run works on. */
+type Work = { archive: Archive; open: OpenAggregates; signal: AbortSignal };
+
+/** What follows once segments are sealed: steps 2 to 6. */
+async function finish(
+  dependencies: ArchiveRunDependencies,
+  { archive, open, signal }: Work,
+): Promise<Omit<ArchiveRun, keyof Sealed>> {
+  const { context, files, signer, truncation, views } = dependencies;
+  const run = { carriedForward: 0, viewsRemoved: 0, heldBack: null };
   const upTo = archive.endSequence();
-  const { firstSequence } = await context.eventStore.info();
-  const run = { ...sealed, carriedForward: 0, viewsRemoved: 0, heldBack: null };
   if (upTo === 0) return { ...run, truncatedTo: 0 };
+  signal.throwIfAborted();
+  await recordHead(context, archive);
+  signal.throwIfAborted();
+  await mergeLookups({ files, manifests: archive.trusted(), signer });
+  const { firstSequence } = await context.eventStore.info();
   if (upTo >= firstSequence) {
     const heldBack = await whoHoldsBack(dependencies, upTo);
     if (heldBack !== null) return { ...run, heldBack, truncatedTo: firstSequence - 1 };
@@ -176,16 +200,11 @@ async function addSealed(
   for await (const records of archive.records.read(range)) open.add(records);
 }
 
-/** Seals what is not to be kept; the archive has it afterwards. */
+/** Seals what is not to be kept: step 1; the archive has it afterwards. */
 async function seal(
   { context, records, files, signer, readBack, onSealed }: ArchiveRunDependencies,
-  {
-    archive,
-    open,
-    retention,
-    signal,
-  }: { archive: Archive; open: OpenAggregates; retention: Retention; signal: AbortSignal },
-): Promise<{ segments: number; records: number; sessions: number }> {
+  { archive, open, retention, signal }: Work & { retention: Retention },
+): Promise<Sealed> {
   const { eventStore } = context;
   const done = { segments: 0, records: 0, sessions: 0 };
   const log = await eventStore.info();

@@ -46,7 +46,10 @@ export type Merging = {
   signer: Signer;
 };
 
-/** Writes the lookup files that the archive should have; removes the others. */
+/**
+ * Writes the lookup files that the archive should have; removes the others. Readers that know of an
+ * earlier end search with those: the end is recorded before.
+ */
 export async function mergeLookups(merging: Merging): Promise<void> {
   const { files, manifests } = merging;
   const ranges = rangesOf(manifests.length).filter(({ first, last }) => last > first);
@@ -54,13 +57,6 @@ export async function mergeLookups(merging: Merging): Promise<void> {
   const wanted = ranges.flatMap((range) => [lookupName(range), sumsName(range)]);
   for (const name of await files.list())
     if (isLookupName(name) && !wanted.includes(name)) await files.remove(name);
-}
-
-/** Writes all lookup files anew, from the indexes alone. */
-export async function rebuildLookups(merging: Merging): Promise<void> {
-  const { files } = merging;
-  for (const name of await files.list()) if (isLookupName(name)) await files.remove(name);
-  await mergeLookups(merging);
 }
 
 async function ensureLookup(merging: Merging, range: Range): Promise<void> {

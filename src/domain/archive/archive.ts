@@ -1,10 +1,12 @@
 import type { ArchiveEvent, ArchiveState } from '#events/archive/archive.ts';
 
-/** The archive ends with this segment now; none if that is recorded. */
+/**
+ * The archive ends with this segment now; none if that, or a later segment, is recorded: its end
+ * never goes back.
+ */
 export function decideSealed(head: ArchiveState, archive: ArchiveState | null): ArchiveEvent[] {
-  const isKnown =
-    archive?.segment === head.segment && archive.manifestSha256 === head.manifestSha256;
-  return isKnown ? [] : [{ type: 'archive.sealed', data: head }];
+  if (archive !== null && archive.segment >= head.segment) return [];
+  return [{ type: 'archive.sealed', data: head }];
 }
 
 /** @throws RangeError for an event before `sealed`, which no valid history contains. */

@@ -12,11 +12,10 @@ import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
 import { openOnce } from '#src/archive/open-once.ts';
-import { sealSegments } from '#src/archive/segment-writer.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
-import { noHead, signer } from '#test/support/archive/archive.fixture.ts';
+import { noHead, sealAndMerge, signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,
   live,
@@ -62,8 +61,7 @@ async function archive(sealedTo: number, border: number): Promise<void> {
   const after = (await open()).endSequence();
   const range = { after, upTo: sealedTo, organizationId: null };
   const { id } = await log.info();
-  const sealing = sealSegments(logRecords.read(range), { files, log: id, signer, recordsMax: 7 });
-  await Array.fromAsync(sealing);
+  await sealAndMerge(logRecords.read(range), { files, log: id, signer, recordsMax: 7 });
   await truncation.truncate(border);
 }
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { sealSegments } from '#src/archive/segment-writer.ts';
 import { chainedLines } from '#src/audit/records.ts';
 import { scopeOf } from '#src/audit/scope.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
@@ -10,7 +9,7 @@ import { readEnds } from '#src/history/ends-of-session.ts';
 import { readPage } from '#src/history/page.ts';
 import { readRelated } from '#src/history/related.ts';
 import { readStory } from '#src/history/story.ts';
-import { signer } from '#test/support/archive/archive.fixture.ts';
+import { sealAndMerge, signer } from '#test/support/archive/archive.fixture.ts';
 import {
   live,
   manyLives,
@@ -74,8 +73,7 @@ test('in the log, across the border and in the archive', async () => {
     await (await open()).refresh();
     const range = { after: (await open()).endSequence(), upTo: border, organizationId: null };
     const { id } = await log.info();
-    const sealing = sealSegments(logRecords.read(range), { files, log: id, signer, recordsMax: 7 });
-    await Array.fromAsync(sealing);
+    await sealAndMerge(logRecords.read(range), { files, log: id, signer, recordsMax: 7 });
     await truncation.truncate(border);
     expect(await toldBy(eventStore, records)).toEqual(before);
   }

@@ -9,7 +9,7 @@ import { openOnce } from '#src/archive/open-once.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
 import { runArchive } from '#src/archivist/archive-run.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
-import { copyOf, inBatches, newSigner } from '#test/support/archive/archive.fixture.ts';
+import { copyOf, inBatches, newSigner, seal } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,
   everythingBefore,
@@ -101,8 +101,7 @@ async function forged(change: (record: RawRecord) => RawRecord): Promise<Archive
     await openArchive(kept.at(-1) as ArchiveFiles)
   ).segments()) {
     const records = whole.filter(({ sequence }) => sequence >= first && sequence <= last);
-    const options = { files: made, log: (await test.store.log.info()).id, signer };
-    await Array.fromAsync(sealSegments(inBatches(records.map(change)), options));
+    await seal(made, records.map(change), { log: (await test.store.log.info()).id, signer });
   }
   return made;
 }

@@ -1,10 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import { openArchive } from '#src/archive/archive.ts';
+import { mergeLookups } from '#src/archive/lookups/lookup-files.ts';
 import type { SegmentManifest } from '#src/archive/manifest.ts';
 import { sealSegments, type SealOptions } from '#src/archive/segment-writer.ts';
 import { createSigner, type Signer } from '#src/archive/signature.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
+import type { StoredRecord } from '#src/event-store/record-bytes.ts';
 
 export const LOG = 'store-of-a-test';
 
@@ -63,13 +66,24 @@ export async function* inBatches(records: readonly RawRecord[]): AsyncGenerator<
   for (let at = 0; at < records.length; at += 37) yield records.slice(at, at + 37);
 }
 
-/** Seals records and returns the new manifests. */
+/** Seals records, merges the lookup files as a run does, and returns the new manifests. */
+export async function sealAndMerge(
+  batches: AsyncIterable<readonly StoredRecord[]>,
+  options: SealOptions,
+): Promise<SegmentManifest[]> {
+  const sealed = await Array.fromAsync(sealSegments(batches, options));
+  const { files } = options;
+  await mergeLookups({ ...options, manifests: (await openArchive(files)).trusted() });
+  return sealed;
+}
+
+/** The same of records in an array, under the key of the tests. */
 export function seal(
   files: ArchiveFiles,
   records: readonly RawRecord[],
   options: Partial<SealOptions> = {},
 ): Promise<SegmentManifest[]> {
-  return Array.fromAsync(sealSegments(inBatches(records), { files, log: LOG, signer, ...options }));
+  return sealAndMerge(inBatches(records), { files, log: LOG, signer, ...options });
 }
 
 export async function collect(batches: AsyncIterable<RawRecord[]>): Promise<RawRecord[]> {

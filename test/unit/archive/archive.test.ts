@@ -5,7 +5,7 @@ import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { chainLine, recordText } from '#src/event-store/chain.ts';
-import { rebuildLookups } from '#src/archive/lookups/lookup-files.ts';
+import { mergeLookups } from '#src/archive/lookups/lookup-files.ts';
 import { genesisHash } from '#src/archive/manifest.ts';
 import { aggregateOf } from '#src/archive/segment-index.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
@@ -199,9 +199,10 @@ describe('an archive of many segments', () => {
 
   it('has the same lookup files when they are made anew', async () => {
     const files = createMemoryFiles();
-    for (const name of await large.list()) await files.write(name, await large.read(name));
+    for (const name of await large.list())
+      if (!name.startsWith('lookup')) await files.write(name, await large.read(name));
     const manifests = (await openArchive(files)).trusted();
-    await rebuildLookups({ files, manifests, signer });
+    await mergeLookups({ files, manifests, signer });
     for (const name of await large.list())
       expect((await files.read(name)).equals(await large.read(name))).toBe(true);
   });
