@@ -107,8 +107,10 @@ class ArchiveReader {
   trusted: readonly TrustedManifest[] = [];
   readonly #files: ArchiveFiles;
   readonly #options: ArchiveOptions;
-  readonly #cache: ByteCache;
-  readonly #search: LookupSearch;
+  #cache: ByteCache;
+  #search: LookupSearch;
+  /** The manifests up to the last head: what was taken in without one is read again. */
+  #proven: readonly TrustedManifest[] = [];
   #tables: Range[] = [];
 
   constructor(files: ArchiveFiles, options: ArchiveOptions) {
@@ -123,8 +125,15 @@ class ArchiveReader {
     // Before the names: the segment that it names is among them.
     const head = readHead === undefined ? null : await readHead();
     const names = await this.#files.list();
-    const source = { names, known: this.trusted, log, head, ownSigner };
-    this.trusted = await readManifests(this.#files, source);
+    const source = { names, known: this.#proven, log, head, ownSigner };
+    const trusted = await readManifests(this.#files, source);
+    if (head !== null) this.#proven = trusted.slice(0, head.segment);
+    // What was read by other manifests is not what these prove.
+    if (this.trusted.some(({ sha256 }, at) => sha256 !== trusted[at]?.sha256)) {
+      this.#cache = new ByteCache(this.#options.cacheBytesMax ?? CACHE_BYTES_MAX);
+      this.#search = new LookupSearch(this.#files, this.#cache);
+    }
+    this.trusted = trusted;
     this.manifests = this.trusted.map(({ manifest }) => manifest);
     this.#tables = tablesOf(this.manifests.length, names);
   }

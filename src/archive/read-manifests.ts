@@ -18,7 +18,7 @@ export type TrustedManifest = { manifest: SegmentManifest; sha256: string; signe
 
 type ManifestSource = {
   names: readonly string[];
-  /** Manifests that were verified before: they never change. */
+  /** Manifests that are not read again: a head has proved them, or the caller verified them. */
   known: readonly TrustedManifest[];
   log: string | null;
   /** What the event store says of the archive's end; null: nothing. */
@@ -43,7 +43,7 @@ export async function readManifests(
   const end = head === null || ownSigner !== null ? numbers.length : head.segment;
   if (head !== null && numbers.length < head.segment)
     throw new CorruptSegment(numbers.length + 1, null, `the manifest is missing: ${sealed(head)}`);
-  const trusted = [...known];
+  const trusted = known.slice(0, end);
   while (trusted.length < end) {
     const next = numbers.slice(trusted.length, Math.min(end, trusted.length + READS_AT_ONCE));
     const read = await Promise.all(next.map((number) => readManifest(files, number)));
@@ -110,6 +110,6 @@ function requireHead(
     throw new CorruptSegment(
       foreign.manifest.number,
       null,
-      `the manifest is signed by the key ${foreign.signer}, not by ${ownSigner}`,
+      `the manifest is signed by the key ${foreign.signer}, not by ${head.signer}`,
     );
 }
