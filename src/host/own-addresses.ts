@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os';
-import { readAddress, readHost } from '#src/domain/egress/hosts.ts';
+import { readAddress, readHost, type Address } from '#src/domain/egress/hosts.ts';
 
 /**
  * What leads to this service itself: no connection that a caller asks for, as a webhook's or one of
@@ -12,8 +12,10 @@ export type OwnAddresses = {
   isOwnAddress(address: string): Promise<boolean>;
 };
 
-/** Names are looked up again after this long; a name that has no answer keeps its last one. */
+/** Addresses of a name are looked up again once they are older. */
 const LOOK_EVERY_MS = 30_000;
+/** And sooner while none are known: the service may start before its name servers. */
+const LOOK_FIRST_MS = 2_000;
 
 /**
  * @param hosts names and addresses of the service, as its configuration has them
@@ -26,39 +28,59 @@ export function createOwnAddresses(
 ): OwnAddresses {
   const known = hosts.map((host) => readHost(host)).filter((host) => host !== null);
   const texts = new Set(known.map(({ text }) => text));
-  const names = known.filter(({ kind }) => kind === 'name').map(({ text }) => text);
-  const addresses = new Map<string, readonly string[]>();
-  let first: Promise<unknown> | null = null;
-  let lookedAt = -Infinity;
+  const names = known
+    .filter(({ kind }) => kind === 'name')
+    .map(({ text }) => createLook(async () => resolve(text), now));
 
-  async function look(name: string): Promise<void> {
-    const found = await resolve(name).catch(() => []);
-    if (found.length > 0) addresses.set(name, found);
-  }
   return {
     isOwnHost: (host) => texts.has(readHost(host)?.text ?? ''),
 
     async isOwnAddress(text) {
       const address = readAddress(text);
       if (address === null) return true;
-      if (now() - lookedAt >= LOOK_EVERY_MS) {
-        lookedAt = now();
-        const looking = Promise.all(names.map(look));
-        first ??= looking;
-      }
-      // Later ones are not waited for: what was found is used meanwhile.
-      await first;
       // Read each time: an address may be added while the service runs.
       const interfaces = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
-      const own = [
-        ...interfaces.map((one) => one.address),
-        ...texts,
-        ...[...addresses.values()].flat(),
-      ];
-      return own.some((one) => {
-        const found = readAddress(one);
-        return found?.bits === address.bits && found.value === address.value;
-      });
+      const here = [...interfaces.map((one) => one.address), ...texts];
+      if (here.some((one) => isSame(address, one))) return true;
+      const found = await Promise.all(names.map(async (look) => look()));
+      return found.flat().some((one) => isSame(address, one));
     },
   };
+}
+
+/**
+ * The addresses of a name, looked up when they are too old; who asks meanwhile waits for the same
+ * look. IPv4 and IPv6 are two answers: one that is missing leaves the addresses that were known.
+ */
+function createLook(
+  resolve: () => Promise<readonly string[]>,
+  now: () => number,
+): () => Promise<string[]> {
+  let [four, six]: [string[], string[]] = [[], []];
+  let dueAt = -Infinity;
+  let looking: Promise<void> | null = null;
+
+  async function look(): Promise<void> {
+    const found = await resolve().catch(() => []);
+    const [newSix, newFour] = [found.filter(isSix), found.filter((one) => !isSix(one))];
+    if (newFour.length > 0) four = newFour;
+    if (newSix.length > 0) six = newSix;
+    const isKnown = four.length + six.length > 0;
+    dueAt = now() + (isKnown ? LOOK_EVERY_MS : LOOK_FIRST_MS);
+    looking = null;
+  }
+  return async () => {
+    if (now() >= dueAt) looking ??= look();
+    await looking;
+    return [...four, ...six];
+  };
+}
+
+function isSix(address: string): boolean {
+  return address.includes(':');
+}
+
+function isSame(address: Address, text: string): boolean {
+  const other = readAddress(text);
+  return other?.bits === address.bits && other.value === address.value;
 }

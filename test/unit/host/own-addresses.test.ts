@@ -44,7 +44,9 @@ it('addresses of its names, of its machine and those that are given are its own'
 
 it('names are looked up again after a while, and keep their addresses without an answer', async () => {
   const { own, asked, names, clock } = opened();
+  names['gateway'] = ['203.0.113.30'];
   await own.isOwnAddress('203.0.113.7');
+  clock.ms = 29_999;
   await own.isOwnAddress('203.0.113.7');
   expect(asked).toEqual(['bss.example.org', 'gateway']);
   names['bss.example.org'] = [];
@@ -53,7 +55,43 @@ it('names are looked up again after a while, and keep their addresses without an
   expect(asked).toHaveLength(4);
   names['bss.example.org'] = ['203.0.113.20'];
   clock.ms = 60_000;
-  await own.isOwnAddress('203.0.113.20');
   expect(await own.isOwnAddress('203.0.113.20')).toBe(true);
   expect(await own.isOwnAddress('203.0.113.7')).toBe(false);
+});
+
+it('after any pause the first question has the addresses of now, of one look for all that ask', async () => {
+  const { own, asked, names, clock } = opened();
+  expect(await own.isOwnAddress('203.0.113.20')).toBe(false);
+  names['bss.example.org'] = ['203.0.113.20'];
+  clock.ms = 7 * 24 * 3_600_000;
+  const both = ['203.0.113.20', '203.0.113.7'].map((address) => own.isOwnAddress(address));
+  expect(await Promise.all(both)).toEqual([true, false]);
+  expect(asked).toEqual(['bss.example.org', 'gateway', 'bss.example.org', 'gateway']);
+});
+
+it('a name that has no answer is looked up again sooner, and no other one is', async () => {
+  const { own, asked, names, clock } = opened();
+  expect(await own.isOwnAddress('203.0.113.30')).toBe(false);
+  names['gateway'] = ['203.0.113.30'];
+  clock.ms = 2_000;
+  expect(await own.isOwnAddress('203.0.113.30')).toBe(true);
+  expect(asked).toEqual(['bss.example.org', 'gateway', 'gateway']);
+});
+
+it('an answer without IPv4 keeps the IPv4 addresses of the one before', async () => {
+  const { own, names, clock } = opened();
+  await own.isOwnAddress('203.0.113.7');
+  names['bss.example.org'] = ['2001:db8::20'];
+  clock.ms = 30_000;
+  expect(await own.isOwnAddress('203.0.113.7')).toBe(true);
+  expect(await own.isOwnAddress('2001:db8::20')).toBe(true);
+  expect(await own.isOwnAddress('2001:db8::7')).toBe(false);
+});
+
+it('what needs no name server is answered without one', async () => {
+  const silent = new Promise<string[]>(() => undefined);
+  const own = createOwnAddresses(HOSTS, () => silent);
+  const here = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  for (const { address } of [...here, { address: '203.0.113.8' }, { address: '2001:db8:0::8' }])
+    expect([address, await own.isOwnAddress(address)]).toEqual([address, true]);
 });
