@@ -42,7 +42,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': ['src/async', ...common],
-  // What this process may have of its machine.
+  // What this process may have of its machine, and where it is reached.
   'src/host': ['src/domain', ...common],
   // The client of buckets, for archive and objects.
   'src/s3': [...common],
@@ -104,7 +104,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
   ],
   // What the API and the role that sends have in common of webhooks.
-  'src/webhooks': ['events', 'src/domain', 'src/async', 'src/event-store', ...common],
+  'src/webhooks': ['events', 'src/domain', 'src/async', 'src/host', 'src/event-store', ...common],
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.

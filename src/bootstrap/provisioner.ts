@@ -24,8 +24,8 @@ import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-re
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
 import { createExtensionsOf } from '#src/provisioner/extensions/extension-source.ts';
 import { createOwnAddresses } from '#src/host/own-addresses.ts';
+import { createNameResolver } from '#src/host/resolve-name.ts';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
-import { createResolver } from '#src/provisioner/egress/resolve-host.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
@@ -46,7 +46,10 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     browsers: observedBrowsers(measureLaunches(browsers, metrics), observer),
     openEgress: createOpenEgress({
       passwords: infrastructure.proxyPasswords,
-      own: createOwnAddresses([...config.ownHosts, advertisedAddress(config)], createResolver()),
+      own: createOwnAddresses(
+        [...config.ownHosts, advertisedAddress(config)],
+        createNameResolver(),
+      ),
     }),
     files,
     blackBoxes,

@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { readAddress, readHost, type Address } from '#src/domain/egress/hosts.ts';
+import type { ResolveName } from './resolve-name.ts';
 
 /**
  * What leads to this service itself: no connection that a caller asks for, as a webhook's or one of
@@ -19,11 +20,10 @@ const LOOK_FIRST_MS = 2_000;
 
 /**
  * @param hosts names and addresses of the service, as its configuration has them
- * @param resolve the addresses of a name; none: no name server answers
  */
 export function createOwnAddresses(
   hosts: readonly string[],
-  resolve: (name: string) => Promise<readonly string[]>,
+  resolve: ResolveName,
   now: () => number = Date.now,
 ): OwnAddresses {
   const known = hosts.map((host) => readHost(host)).filter((host) => host !== null);

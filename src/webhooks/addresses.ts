@@ -1,6 +1,7 @@
-import { Resolver } from 'node:dns/promises';
 import { readHost } from '#src/domain/egress/hosts.ts';
 import { isPublicAddress } from '#src/domain/egress/networks.ts';
+import type { OwnAddresses } from '#src/host/own-addresses.ts';
+import type { ResolveName } from '#src/host/resolve-name.ts';
 
 /** Which URLs deliveries go to. */
 export type AddressRules = {
@@ -9,33 +10,8 @@ export type AddressRules = {
   /** The addresses of a name; none: it has none, or no name server answers in time. */
   resolve: ResolveName;
   /** What leads to this service: a delivery would come in by its front door. */
-  own: {
-    isOwnHost: (host: string) => boolean;
-    isOwnAddress(address: string): Promise<boolean>;
-  };
+  own: OwnAddresses;
 };
-export type ResolveName = (name: string) => Promise<readonly string[]>;
-
-/** The longest wait for a name server, and the attempts. */
-const TIMEOUT_MS = 2_000;
-const TRIES = 2;
-const none = (): string[] => [];
-
-/**
- * Resolves by the name servers themselves: `dns.lookup` keeps one of the process's few threads for
- * each name, for as long as its name servers are silent.
- */
-export function createNameResolver(): ResolveName {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
-  return async (name) => {
-    if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1'];
-    const found = await Promise.all([
-      resolver.resolve4(name).catch(none),
-      resolver.resolve6(name).catch(none),
-    ]);
-    return found.flat();
-  };
-}
 
 /** Why a URL is refused. */
 export type UrlFlaw = 'not-a-url' | 'not-https' | 'inside' | 'own';

@@ -1,5 +1,6 @@
 import { createOwnAddresses } from '#src/host/own-addresses.ts';
-import { createNameResolver, type AddressRules } from '#src/webhooks/addresses.ts';
+import { createNameResolver } from '#src/host/resolve-name.ts';
+import type { AddressRules } from '#src/webhooks/addresses.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
 import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
 import type { Infrastructure } from '../infrastructure.ts';

@@ -6,10 +6,10 @@ import { RequestError, Server, type PrepareRequestFunctionOpts } from 'proxy-cha
 import type { EgressRefusal, EgressRules, EgressTraffic } from '#events/egress.ts';
 import { readAddress, readHost } from '#src/domain/egress/hosts.ts';
 import { createJudge, type Verdict } from '#src/domain/egress/rules.ts';
+import type { ResolveName } from '#src/host/resolve-name.ts';
 import type { EgressEndpoint, IsPeer } from '../browsers/egress-endpoint.ts';
 import type { IsClosed } from './closed-networks.ts';
 import { createTrafficCount } from './count-traffic.ts';
-import type { ResolveHost } from './resolve-host.ts';
 
 /** The forward proxy of one browser: the only way out that its session's rules leave. */
 export type EgressProxy = EgressEndpoint & {
@@ -22,7 +22,7 @@ export type EgressProxyOptions = {
   rules: EgressRules;
   /** The password for the rules' proxy. */
   password?: string;
-  resolve: ResolveHost;
+  resolve: ResolveName;
   isClosed: IsClosed;
   /** Whether a name is one of the service, whatever it resolves to; absent: none is. */
   isOwnHost?: (host: string) => boolean;

@@ -1,9 +1,9 @@
 import type { EgressRules } from '#events/egress.ts';
 import { createOwnAddresses, type OwnAddresses } from '#src/host/own-addresses.ts';
+import { createNameResolver, type ResolveName } from '#src/host/resolve-name.ts';
 import { closedNetworks, type IsClosed } from './closed-networks.ts';
 import type { EgressProxy } from './egress-proxy.ts';
 import type { ProxyPasswords } from './proxy-password.ts';
-import { createResolver, type ResolveHost } from './resolve-host.ts';
 
 /** Opens the proxy of the browser of a session with these rules. */
 export type OpenEgress = (rules: EgressRules, sessionId: string) => Promise<EgressProxy>;
@@ -14,14 +14,14 @@ export type OpenEgressOptions = {
   /** Closed beside private networks; default: this machine's own addresses. */
   own?: OwnAddresses;
   /** For tests: other name servers and other closed networks. */
-  resolve?: ResolveHost;
+  resolve?: ResolveName;
   isClosed?: IsClosed;
 };
 
 /** Opens the proxies of a server's browsers. The first one loads the library. */
 export function createOpenEgress({
   passwords,
-  resolve = createResolver(),
+  resolve = createNameResolver(),
   own = createOwnAddresses([], resolve),
   isClosed = closedNetworks(own),
 }: OpenEgressOptions = {}): OpenEgress {
