@@ -105,8 +105,10 @@ export async function runArchive(
   const open = createOpenAggregates();
   await requireContinuity(dependencies, archive);
   await addSealed(dependencies, archive, open);
+  // Before events are carried forward: those stay.
+  const upTo = await oldUpTo(context.eventStore, retention);
   const finished = await finish(dependencies, { archive, open, signal });
-  const sealed = await seal(dependencies, { archive, open, retention, signal });
+  const sealed = await seal(dependencies, { archive, open, signal }, upTo);
   if (sealed.segments === 0) return { ...sealed, ...finished };
   const run = await finish(dependencies, { archive, open, signal });
   run.carriedForward += finished.carriedForward;
@@ -200,20 +202,25 @@ async function addSealed(
   for await (const records of archive.records.read(range)) open.add(records);
 }
 
-/** Seals what is not to be kept: step 1; the archive has it afterwards. */
-async function seal(
-  { context, records, files, signer, readBack, onSealed }: ArchiveRunDependencies,
-  { archive, open, retention, signal }: Work & { retention: Retention },
-): Promise<Sealed> {
-  const { eventStore } = context;
-  const done = { segments: 0, records: 0, sessions: 0 };
-  const log = await eventStore.info();
-  const after = archive.endSequence();
+/** The last sequence of what is not to be kept; 0: nothing. */
+async function oldUpTo(eventStore: EventStore, retention: Retention): Promise<number> {
+  const { lastSequence } = await eventStore.info();
   const old = await eventStore.sequenceBefore(retention.before);
   const oldest = Math.max(old, await excessUpTo(eventStore, retention));
   // The newest event stays, so that the log's end is known.
-  const upTo = Math.min(oldest, log.lastSequence - 1);
+  return Math.min(oldest, lastSequence - 1);
+}
+
+/** Seals what the archive does not have up to a sequence: step 1. */
+async function seal(
+  { context, records, files, signer, readBack, onSealed }: ArchiveRunDependencies,
+  { archive, open, signal }: Work,
+  upTo: number,
+): Promise<Sealed> {
+  const done = { segments: 0, records: 0, sessions: 0 };
+  const after = archive.endSequence();
   if (upTo <= after) return done;
+  const log = await context.eventStore.info();
   const source = untilAborted(open.watch(records.readAll({ after, upTo })), signal);
   const sealedFrom = archive.segments().at(-1)?.log ?? log.id;
   const options = {
