@@ -17,8 +17,8 @@ const CODE = ['*.ts', '*.tsx', '*.mjs'];
  * - since the commit that CHANGE_BASE names, or
  * - since the branch has left `origin/main`, or, where it is `origin/main` itself,
  * - since the newest commit that is four hours older than the last one;
- * and what is not committed. A file that has only moved, or names new places of others that have, is
- * not edited. None where there is no git or no history.
+ * and what is not committed. A file that has only moved, or that names new places of others, is not
+ * edited. None where there is no git or no history.
  */
 export function changedFiles(root: string): string[] {
   const base = baseOf(root);
