@@ -1,4 +1,5 @@
-import { constants, deflateSync, inflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
+import { inflateUInt32BE } from './inflate-start.ts';
 
 /**
  * ClientCutText, the clipboard of a viewer: bytes of Latin-1, or the extended form, in which the
@@ -18,7 +19,6 @@ export const TEXT_BYTES_MAX = 1024 ** 2;
 const COMPRESSED_BYTES_MAX = TEXT_BYTES_MAX + 4_096;
 
 const FLAGS_BYTES = 4;
-const LENGTH_BYTES = 4;
 const PROVIDE = 0x10_00_00_00;
 const TEXT = 1;
 /**
@@ -45,19 +45,9 @@ export function providesText(start: Buffer): boolean {
 /** Whether the text that it provides is too long, or hides its length behind what has none. */
 export function hasTooLongText(start: Buffer): boolean {
   if (!providesText(start)) return false;
-  const length = firstOf(start.subarray(FLAGS_BYTES));
+  const length = inflateUInt32BE(start.subarray(FLAGS_BYTES));
   // The X server closes the connection for less that is no text at all.
-  if (length.length < LENGTH_BYTES) return start.length === START_BYTES_MAX;
-  return length.readUInt32BE() > TEXT_BYTES_MAX;
-}
-
-/** The first bytes of what is compressed. */
-function firstOf(compressed: Buffer): Buffer {
-  try {
-    return inflateSync(compressed, { finishFlush: constants.Z_SYNC_FLUSH });
-  } catch {
-    return Buffer.alloc(0);
-  }
+  return length === null ? start.length === START_BYTES_MAX : length > TEXT_BYTES_MAX;
 }
 
 function noText(): Buffer {

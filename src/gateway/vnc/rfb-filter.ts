@@ -53,45 +53,80 @@ export function createRfbFilter(maySteer: () => boolean): RfbFilter {
     return isLost && (isTorn || !maySteer()) ? 'not_understood' : null;
   }
 
-  /** Reads bytes of one part. @returns how many; null: they are not known */
-  function read(bytes: Buffer, passed: Buffer[]): number | null {
+  /** Reads bytes of one part, from `at` on. @returns how many; null: they are not known */
+  function read(chunk: Buffer, at: number, passed: Passed): number | null {
     if (part === null) {
-      part = begin(bytes.readUInt8());
+      part = begin(chunk.readUInt8(at));
       if (part === null) return null;
       left = part.length;
-      kept = part.length <= KEPT_BYTES_MAX ? Buffer.alloc(part.length) : NOTHING;
+      // All of it is written before it is read.
+      kept = part.length <= KEPT_BYTES_MAX ? Buffer.allocUnsafe(part.length) : NOTHING;
     }
-    const some = bytes.subarray(0, left);
+    const length = Math.min(left, chunk.length - at);
     // However small the pieces are: they are not kept themselves.
-    kept.set(some.subarray(0, kept.length), kept.length && part.length - left);
-    left -= some.length;
-    if (part.passes) passed.push(some);
-    if (left > 0) return some.length;
+    if (kept.length > 0) chunk.copy(kept, part.length - left, at, at + length);
+    left -= length;
+    if (part.passes) passed.range(at, at + length);
+    if (left > 0) return length;
     const after = part.end(kept);
     isTextTooLong = after === 'text_too_long';
     isLost = after === null || isTextTooLong;
     isTorn = isLost && !part.passes;
     part = null;
-    if (after === null || after === 'text_too_long') return some.length;
+    if (after === null || after === 'text_too_long') return length;
     begin = after.begin;
-    if (after.instead !== undefined) passed.push(after.instead);
-    return some.length;
+    if (after.instead !== undefined) passed.instead(after.instead);
+    return length;
   }
 
   return {
     take(chunk) {
-      const passed: Buffer[] = [];
+      const passed = createPassed(chunk);
       let at = 0;
       while (at < chunk.length && !isLost) {
-        const length = read(chunk.subarray(at), passed);
+        const length = read(chunk, at, passed);
         if (length === null) isLost = true;
         else at += length;
       }
-      if (!isLost) return passed;
-      if (refusal() !== null) return null;
-      return at < chunk.length ? [...passed, chunk.subarray(at)] : passed;
+      if (isLost && refusal() !== null) return null;
+      passed.range(at, chunk.length);
+      return passed.all();
     },
     refusal,
+  };
+}
+
+/** What goes to the screen of one chunk: few long pieces, as each is a write to a socket. */
+type Passed = {
+  range(from: number, to: number): void;
+  instead(bytes: Buffer): void;
+  all(): readonly Buffer[];
+};
+
+function createPassed(chunk: Buffer): Passed {
+  const pieces: Buffer[] = [];
+  let start = 0;
+  let end = 0;
+  function close(): void {
+    if (end > start) pieces.push(chunk.subarray(start, end));
+    start = end;
+  }
+  return {
+    range(from, to) {
+      if (from !== end) {
+        close();
+        start = from;
+      }
+      end = to;
+    },
+    instead(bytes) {
+      close();
+      pieces.push(bytes);
+    },
+    all() {
+      close();
+      return pieces;
+    },
   };
 }
 

@@ -170,6 +170,13 @@ test('a text that a viewer has announced is answered with none once it may not s
     expect(pass(bytes, piece)).toEqual(Buffer.concat([start, noText, updateRequest]));
 });
 
+test('messages that all pass are one write to the screen, however many they are', () => {
+  const filter = createRfbFilter(() => true);
+  filter.take(start);
+  const moves = Buffer.concat(Array<Buffer>(1_000).fill(pointer(0)));
+  expect(filter.take(moves)).toEqual([moves]);
+});
+
 test('what looks like a key within another message is no key', () => {
   const inside = encodings(0x04_01_00_00, 0x00_00_00_41);
   const bytes = Buffer.concat([start, inside, fence, key(1)]);
