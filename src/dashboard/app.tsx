@@ -4,7 +4,7 @@ import { followOrganization } from './live/organization-events.ts';
 import { componentOf, loadPage } from './page-components.ts';
 import { PAGES, type PageName, type PageProps, type Place } from './pages.ts';
 import { sentenceOf } from './api/api-client.ts';
-import { BASE } from './api/service-url.ts';
+import { SERVICE_URL } from './api/service-url.ts';
 import { caller, may, type Caller } from './api/caller.ts';
 import { CommandPalette } from './shell/command-palette.tsx';
 import { credential } from './api/credential.ts';
@@ -45,7 +45,7 @@ function SignedIn() {
         <Shown at={place.value} />
       </main>
       <footer class="foot">
-        <a href={`${BASE}/licenses`}>Licences</a>
+        <a href={`${SERVICE_URL}/licenses`}>Licences</a>
       </footer>
       <CommandPalette />
       <OfferedKey />
@@ -97,7 +97,7 @@ function reloadOnceServed(): (() => void) | undefined {
 }
 
 async function reloadIfServed(signal: AbortSignal) {
-  const answer = await fetch(location.pathname, { method: 'HEAD', signal }).catch(() => null);
+  const answer = await fetch(location.href, { method: 'HEAD', signal }).catch(() => null);
   if (answer?.ok !== true) return;
   sessionStorage.setItem(RELOADED, 'yes');
   location.reload();

@@ -1,6 +1,6 @@
 import { noteAllowance } from './allowance.ts';
 import { credential, operatorToken, setOperatorToken, signOut } from './credential.ts';
-import { BASE } from './service-url.ts';
+import { SERVICE_URL } from './service-url.ts';
 
 /** An answer that is no success, as a sentence for people. */
 export class RequestFailed extends Error {
@@ -30,7 +30,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   if (used === null) throw new RequestFailed(401, 'This tab is signed out.');
   const headers = new Headers(init.headers);
   headers.set('authorization', `Bearer ${used}`);
-  const answer = await fetch(BASE + path, { ...init, headers }).catch((error: unknown) => {
+  const answer = await fetch(SERVICE_URL + path, { ...init, headers }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     const unreachable = 'The service does not answer. Is it running, and is the network up?';
     throw new RequestFailed(0, unreachable);

@@ -42,9 +42,9 @@ export const offered = signal<Offered | null>(null);
  * make a link with a key of his own.
  */
 export function takeKeyFromAddress(): void {
-  const { hash, pathname, search } = location;
+  const { hash, origin, pathname, search } = location;
   if (!/^#(key|operator)=/.test(hash)) return;
-  history.replaceState(null, '', pathname + search);
+  history.replaceState(null, '', origin + pathname + search);
   const given = new URLSearchParams(hash.slice(1));
   const found = { key: given.get('key') || null, operator: given.get('operator') || null };
   const asks = differs(found.key, credential.value) || differs(found.operator, operatorToken.value);

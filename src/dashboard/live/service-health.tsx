@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { connection } from './organization-events.ts';
 
 /** The service answers this from what it knows, without a request to another part. */
@@ -62,7 +62,7 @@ function useTrouble(): keyof typeof SENTENCES | null {
 async function troubleOf(signal: AbortSignal): Promise<keyof typeof SENTENCES | null> {
   try {
     const signals = [signal, AbortSignal.timeout(ANSWER_MS)];
-    const answer = await fetch(`${BASE}/api/health`, { signal: AbortSignal.any(signals) });
+    const answer = await fetch(`${SERVICE_URL}/api/health`, { signal: AbortSignal.any(signals) });
     if (answer.status >= 500) return 'unreachable';
     // A service behind another name of this machine refuses to tell its health; it answers.
     if (!answer.ok) return null;

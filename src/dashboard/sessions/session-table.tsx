@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { follow, go, sessionPath } from '../shell/router.ts';
 import { Time, useNow } from '../shell/time.tsx';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { addLabelFilter, clearFilters } from './filter-bar.tsx';
 import { formatTimeLeft, isOver, type Row } from './rows.ts';
 import { sessionList } from './session-list.ts';
@@ -91,7 +91,7 @@ function Cells({ row, now, selected }: { row: Row; now: number; selected: Select
         )}
       </span>
       <span role="cell" class="name">
-        <a href={BASE + sessionPath(row.id)} onClick={follow}>
+        <a href={SERVICE_URL + sessionPath(row.id)} onClick={follow}>
           {row.name}
         </a>
         <code>{row.id}</code>

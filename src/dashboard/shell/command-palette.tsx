@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { PAGES } from '../pages.ts';
 import { menuPages } from '../api/caller.ts';
 import { signOut } from '../api/credential.ts';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { go, sessionPath } from './router.ts';
 import { nextTheme } from './theme.ts';
 
@@ -20,7 +20,7 @@ const COMMANDS: readonly Command[] = [
   { name: 'Failed sessions', run: () => go('/?status=failed') },
   { name: 'Waiting sessions', run: () => go('/?status=creating&status=queued') },
   { name: 'Change the theme', run: nextTheme },
-  { name: 'API reference', run: () => location.assign(`${BASE}/docs`) },
+  { name: 'API reference', run: () => location.assign(`${SERVICE_URL}/docs`) },
   { name: 'Sign out', run: () => signOut(null) },
 ];
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { follow } from './router.ts';
 
 type LinkProps = { to: string; class?: string; children: ComponentChildren };
@@ -7,7 +7,7 @@ type LinkProps = { to: string; class?: string; children: ComponentChildren };
 /** A link to a page of the dashboard. */
 export function Link({ to, class: name, children }: LinkProps) {
   return (
-    <a href={BASE + to} class={name ?? ''} onClick={follow}>
+    <a href={SERVICE_URL + to} class={name ?? ''} onClick={follow}>
       {children}
     </a>
   );

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { caller } from '../api/caller.ts';
 import { answerOffer, offered } from '../api/credential.ts';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { Confirm } from './confirm.tsx';
 
 const NOT_KNOWN = 'an organization that the service does not have';
@@ -34,7 +34,7 @@ export function OfferedKey() {
 async function nameOf(key: string): Promise<string | null> {
   try {
     const headers = { authorization: `Bearer ${key}` };
-    const answer = await fetch(`${BASE}/api/organization`, { headers });
+    const answer = await fetch(`${SERVICE_URL}/api/organization`, { headers });
     return answer.ok ? ((await answer.json()) as { name: string }).name : null;
   } catch {
     return null;

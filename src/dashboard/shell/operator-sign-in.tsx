@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { setOperatorToken } from '../api/credential.ts';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { fieldOf } from './form-field.ts';
 import { Failure } from './states.tsx';
 
@@ -37,7 +37,7 @@ export function OperatorSignIn() {
 /** Keeps the token if the service accepts it; else why not. */
 async function refusalOf(token: string): Promise<string | null> {
   const headers = { authorization: `Bearer ${token}` };
-  const answer = await fetch(`${BASE}/api/operator`, { headers }).catch(() => null);
+  const answer = await fetch(`${SERVICE_URL}/api/operator`, { headers }).catch(() => null);
   if (answer === null) return 'The service does not answer.';
   if (answer.ok) {
     setOperatorToken(token);

@@ -1,6 +1,9 @@
 import { computed, signal } from '@preact/signals';
 import { placeOf } from '../pages.ts';
-import { BASE, SERVICE_URL } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
+
+/** Its begin may be `//`, where a proxy takes two slashes for one: it is no address by itself. */
+const BASE = new URL(`${SERVICE_URL}/`).pathname.slice(0, -1);
 
 /** The address of the page below that of the service: path and query. */
 export const address = signal(hereOf(location));
@@ -12,7 +15,7 @@ function hereOf({ pathname, search }: Pick<URL, 'pathname' | 'search'>): string 
   return pathname.slice(BASE.length) + search;
 }
 
-const url = computed(() => new URL(address.value, location.origin));
+const url = computed(() => new URL(location.origin + address.value));
 
 /** The page that the address names; null: there is none. */
 export const place = computed(() => placeOf(url.value.pathname));
@@ -20,7 +23,7 @@ export const place = computed(() => placeOf(url.value.pathname));
 export const query = computed(() => url.value.searchParams);
 
 export function go(to: string): void {
-  history.pushState(null, '', BASE + to);
+  history.pushState(null, '', SERVICE_URL + to);
   address.value = to;
   scrollTo(0, 0);
   // Where the keyboard goes on: at the new page's content, not at a link that is gone.
@@ -30,7 +33,8 @@ export function go(to: string): void {
 /** Changes the query of the page in place: Back leads to the page before. */
 export function setQuery(parameters: URLSearchParams): void {
   const text = parameters.toString();
-  history.replaceState(null, '', location.pathname + (text === '' ? '' : `?${text}`));
+  const here = location.origin + location.pathname;
+  history.replaceState(null, '', here + (text === '' ? '' : `?${text}`));
   address.value = hereOf(location);
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { signedOutBecause, signIn } from '../api/credential.ts';
 import { sentenceOf } from '../api/api-client.ts';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { fieldOf } from './form-field.ts';
 
 export function SignIn() {
@@ -45,7 +45,7 @@ export function SignIn() {
 async function refusalOf(key: string): Promise<string | null> {
   try {
     const headers = { authorization: `Bearer ${key}` };
-    const answer = await fetch(`${BASE}/api/organization`, { headers });
+    const answer = await fetch(`${SERVICE_URL}/api/organization`, { headers });
     if (answer.ok) {
       signIn(key);
       return null;

@@ -3,7 +3,7 @@ import { PAGES } from '../pages.ts';
 import { openPalette } from './command-palette.tsx';
 import { caller, menuPages } from '../api/caller.ts';
 import { signOut } from '../api/credential.ts';
-import { BASE } from '../api/service-url.ts';
+import { SERVICE_URL } from '../api/service-url.ts';
 import { Icon } from './icons.tsx';
 import { follow, place } from './router.ts';
 import { nextTheme, theme } from './theme.ts';
@@ -12,7 +12,7 @@ export function TopBar() {
   const current = place.value?.name;
   return (
     <header class="bar">
-      <a class="brand" href={`${BASE}/`} onClick={follow}>
+      <a class="brand" href={`${SERVICE_URL}/`} onClick={follow}>
         <span class="mark" aria-hidden="true" />
         Browser sessions
         <span class="muted">{caller.value?.name}</span>
@@ -21,7 +21,7 @@ export function TopBar() {
         {menuPages().map((name) => (
           <a
             key={name}
-            href={BASE + PAGES[name].path}
+            href={SERVICE_URL + PAGES[name].path}
             onClick={follow}
             aria-current={name === current ? 'page' : undefined}
           >
@@ -34,7 +34,7 @@ export function TopBar() {
             )}
           </a>
         ))}
-        <a href={`${BASE}/docs`}>API</a>
+        <a href={`${SERVICE_URL}/docs`}>API</a>
       </nav>
       <div class="tools">
         <button type="button" class="quiet" aria-label="Commands Ctrl K" onClick={openPalette}>

@@ -76,6 +76,19 @@ withNginx('below a path', () => {
     expect(faults).toEqual([]);
   });
 
+  it('the dashboard stays at its host where the path has a slash too many', async () => {
+    const twice = url.replace('/browsers', '//browsers');
+    await using tab = await dashboard.open('/', { origin: twice });
+    const { page, faults } = tab;
+    await statusOf(page, session.id, 'active').waitFor();
+    await page.getByRole('link', { name: 'below a path' }).click();
+    await page.getByRole('button', { name: 'Show the live screen' }).waitFor();
+    expect(page.url()).toBe(`${twice}/sessions/${session.id}`);
+    await page.getByRole('link', { name: 'API', exact: true }).click();
+    await page.waitForURL(`${twice}/docs`);
+    expect(faults).toEqual([]);
+  });
+
   it.each([
     ['/docs', 'Create a session'],
     ['/docs/events', 'A browser session, from its request to its end.'],
@@ -106,6 +119,10 @@ withNginx('below a path', () => {
     await using tab = await dashboard.open('', { origin: viewer_url ?? '', key: null });
     await tab.page.locator('#status', { hasText: 'Connected' }).waitFor();
     expect(tab.faults).toEqual([]);
+    const twice = viewer_url?.replace('/browsers', '//browsers') ?? '';
+    await using again = await dashboard.open('', { origin: twice, key: null });
+    await again.page.locator('#status', { hasText: 'Connected' }).waitFor();
+    expect(again.faults).toEqual([]);
   });
 
   it('programs have it by its address: events, MCP, WebDriver', async () => {

@@ -268,11 +268,16 @@ function show(state, title, sentence = '') {
 function takePassword() {
   const given = new URLSearchParams(location.hash.slice(1)).get('password');
   if (given === null) return history.state?.password ?? null;
-  history.replaceState({ password: given }, '', location.pathname);
+  keep({ password: given });
   return given;
 }
 
 function keepPassword(given) {
   password = given;
-  history.replaceState(given === null ? null : { password: given }, '', location.pathname);
+  keep(given === null ? null : { password: given });
+}
+
+/** The address is whole, as a path with two slashes at its begin would name another host. */
+function keep(state) {
+  history.replaceState(state, '', location.origin + location.pathname);
 }
