@@ -99,6 +99,32 @@ test('a share of mode view has no buttons that steer, and its keys do not arrive
   await steering.close();
 });
 
+test('a page that is closed says why, and not what becomes of a text that was on its way', async () => {
+  const page = await person.newPage();
+  // The one timer of five seconds says that a copied text does not come.
+  await page.evaluateOnNewDocument(`{
+    const { setTimeout: set, clearTimeout: clear } = window;
+    window.due = new Set();
+    window.setTimeout = (run, ms, ...given) => {
+      const id = set(run, ms, ...given);
+      if (ms === 5000) due.add(id);
+      return id;
+    };
+    window.clearTimeout = (id) => { due.delete(id); clear(id); };
+  }`);
+  await page.goto(addressOf('steer'));
+  await page.waitForSelector('body[data-state=connected]', SOON);
+  await page.evaluate(`import('/viewer/novnc/core/rfb.js').then(({ default: { messages } }) => {
+    const socket = { sQpush8() {}, sQpush32() {}, sQpushBytes() {}, flush() {} };
+    messages.extendedClipboardRequest(socket, []);
+  })`);
+  expect(await page.evaluate('due.size')).toBe(1);
+  site.gateway.closeGrant('org', 's1', { kind: 'share', id: 'steer' });
+  await page.waitForSelector('body[data-state=ended]', SOON);
+  expect(await page.evaluate('due.size')).toBe(0);
+  await page.close();
+});
+
 test('the page of a hand-off steers while automation waits, and says when it is over', async () => {
   const handoff = { id: 'h1', status: 'taken', expiresAt: later } as const;
   site.directory.set('s1', { ...active, handoff });

@@ -200,6 +200,7 @@ function takeBackText() {
 }
 
 function onClose(code, failure) {
+  clearTimeout(missing);
   rfb = null;
   const why = ends[code];
   // noVNC sees the failure first and may close before the gateway does.
