@@ -1,3 +1,4 @@
+import { sleep } from '#src/async/sleep.ts';
 import {
   marginsOf,
   type PageAsked,
@@ -33,6 +34,10 @@ const SIDE_MAX = 16_384;
 /** Of a picture, of the viewport too: 256 MB in the browser, 4 bytes each. */
 export const PIXELS_MAX = 64 * 1024 ** 2;
 const QUALITY_DEFAULT = 80;
+/** Between two tries, of the page or of its picture. */
+const TRY_AGAIN_MS = 50;
+/** How long a PDF's viewer may change what it shows, as it may blink for ever. */
+const RESTS_WITHIN_MS = 5_000;
 /** Titles in answers; a page may have any. */
 const TITLE_MAX = 1_024;
 /** What the egress proxy answers in place of a page: src/provisioner/egress/egress-proxy.ts. */
@@ -87,6 +92,8 @@ export async function capturePage(
       const isGone = error instanceof CdpRefusal && !(await page.isStill(document));
       if (!isGone && !(error instanceof DocumentGone)) throw error;
     }
+    await sleep(TRY_AGAIN_MS, signal);
+    signal.throwIfAborted();
   }
 }
 
@@ -123,10 +130,13 @@ async function takePdf(
     throw badField('full_page', 'the address is a PDF, of which a picture shows what fits.');
   await page.untilPdfsShown();
   // It is drawn a moment after it was read, page after page.
+  const until = performance.now() + RESTS_WITHIN_MS;
   let picture = await pictureOf(page, document, asked.body, signal);
   for (;;) {
+    await sleep(TRY_AGAIN_MS, signal);
+    signal.throwIfAborted();
     const next = await pictureOf(page, document, asked.body, signal);
-    if (next.equals(picture)) return next;
+    if (next.equals(picture) || performance.now() >= until) return next;
     picture = next;
   }
 }

@@ -50,11 +50,17 @@ export async function untilPdfsShown(
   }
 }
 
-function pdfFrames({ frame, childFrames }: Record<string, unknown>): string[] {
-  const { id, mimeType } = readObject(frame);
-  const own = mimeType === PDF ? [textOf(id)] : [];
-  const children = Array.isArray(childFrames) ? childFrames.map(readObject) : [];
-  return [...own, ...children.flatMap(pdfFrames)].slice(0, FRAMES_MAX);
+/** Level by level, however deep frames are nested. */
+function pdfFrames(page: Record<string, unknown>): string[] {
+  const found: string[] = [];
+  const trees = [page];
+  for (const { frame, childFrames } of trees) {
+    const { id, mimeType } = readObject(frame);
+    if (mimeType === PDF) found.push(textOf(id));
+    if (found.length === FRAMES_MAX) break;
+    if (Array.isArray(childFrames)) for (const child of childFrames) trees.push(readObject(child));
+  }
+  return found;
 }
 
 async function viewersOf(cdp: CdpConnection, frames: readonly string[]) {
