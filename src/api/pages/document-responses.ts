@@ -3,6 +3,10 @@ import { textOf, type PageEvent, type PausedResponse } from './page-events.ts';
 
 export const PDF = 'application/pdf';
 
+const PDF_BEGIN = Buffer.from('%PDF-');
+/** With these, as without a type, the browser looks at the bytes. */
+const UNKNOWN_TYPES = ['application/unknown', 'unknown/unknown', '*/*'];
+
 type Paused = Extract<PageEvent, { method: 'Fetch.requestPaused' }>;
 
 /** Lets each request go on, and knows how the page's own document was answered. */
@@ -35,9 +39,11 @@ export class DocumentResponses {
 
   async #note(requestId: string, response: PausedResponse): Promise<void> {
     this.#last = response;
-    if (!this.#keepsPdf || typeOf(response) !== PDF) return;
+    const type = typeOf(response);
+    if (!this.#keepsPdf || (type !== PDF && !isUnknown(type))) return;
     const { body, base64Encoded } = await this.#cdp.send('Fetch.getResponseBody', { requestId });
     const bytes = Buffer.from(textOf(body), base64Encoded === true ? 'base64' : 'utf8');
+    if (type !== PDF && !bytes.subarray(0, PDF_BEGIN.length).equals(PDF_BEGIN)) return;
     this.#pdf = { url: response.url, bytes };
   }
 
@@ -56,4 +62,8 @@ export class DocumentResponses {
 export function typeOf({ headers }: PausedResponse): string {
   const [type = ''] = (headers.get('content-type') ?? '').split(';');
   return type.trim().toLowerCase();
+}
+
+function isUnknown(type: string): boolean {
+  return !type.includes('/') || UNKNOWN_TYPES.includes(type);
 }

@@ -107,6 +107,8 @@ beforeAll(async () => {
         '/OpenAction<</S/JavaScript/JS(app.alert\\("hi"\\);this.print\\(\\);)>>',
       ),
     ),
+    '/untyped': answer(200, {}, RED_PDF),
+    '/untyped.html': answer(200, {}, titled('Untyped', '<p>text</p>')),
     '/broken.pdf': typed('application/pdf', 'no PDF'),
     '/embeds':
       '<style>*{margin:0;border:0}</style><iframe src="/red.pdf" width="600" height="400">',
@@ -251,6 +253,13 @@ describe('a PDF', () => {
       field?: string;
     };
     expect(field).toBe('page_ranges');
+  });
+
+  it('that has no type is known by its bytes, as the browser knows it', async () => {
+    expect((await visit('pdf', '/untyped')).bytes.toString()).toBe(RED_PDF);
+    expect(await failureOf('content', '/untyped')).toMatchObject({ reason: 'not_html' });
+    const printed = await visit('pdf', '/untyped.html');
+    expect([printed.title, printed.bytes.toString('latin1', 0, 5)]).toEqual(['Untyped', '%PDF-']);
   });
 
   it('has no HTML and no length', async () => {
