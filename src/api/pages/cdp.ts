@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { parseForeignJson } from '#src/foreign/foreign-json.ts';
-import { readEvent, readObject, textOf, type PageEvent } from './page-events.ts';
+import { EVENT_KEPT, readEvent, readObject, textOf, type PageEvent } from './page-events.ts';
+import { connectShortened } from './short-events.ts';
 
 /** A client's connection to a browser, through the gateway. */
 export type CdpConnection = {
@@ -9,6 +10,8 @@ export type CdpConnection = {
   send(method: string, params?: object, sessionId?: string): Promise<Record<string, unknown>>;
   /** Calls the listener for each event of a page, until another one is set. */
   onEvent(listener: (event: PageEvent) => void): void;
+  /** Rejects once the connection has ended, with the reason. */
+  readonly lost: Promise<never>;
 } & Disposable;
 
 /** The browser refuses a command. */
@@ -44,12 +47,15 @@ export async function connectCdp(
   { signal, messageBytesMax }: { signal: AbortSignal; messageBytesMax: number },
 ): Promise<CdpConnection> {
   signal.throwIfAborted();
-  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: messageBytesMax });
+  const socket = socketTo(url, messageBytesMax);
   const pending = new Map<number, PromiseWithResolvers<Record<string, unknown>>>();
   let onEvent: ((event: PageEvent) => void) | null = null;
+  const lost = Promise.withResolvers<never>();
+  lost.promise.catch(() => undefined);
   let ended: Error | null = null;
   function end(error: Error): void {
     ended ??= error;
+    lost.reject(ended);
     for (const { reject } of pending.values()) reject(ended);
     pending.clear();
     socket.terminate();
@@ -78,13 +84,11 @@ export async function connectCdp(
       if (event !== null) onEvent?.(event);
       return;
     }
-    const { id, result, error } = readObject(parseForeignJson(data, { bytesMax: messageBytesMax }));
-    const answer = error === undefined ? readObject(result) : null;
-    const words = answer === null ? textOf(readObject(error)['message']) : '';
-    const waiter = pending.get(Number(id));
+    const { id, answer } = readReply(data, messageBytesMax);
+    const waiter = pending.get(id);
     // Not before all of it is read: what cannot be read rejects all that wait.
-    pending.delete(Number(id));
-    if (answer === null) waiter?.reject(new CdpRefusal(words));
+    pending.delete(id);
+    if (answer instanceof CdpRefusal) waiter?.reject(answer);
     else waiter?.resolve(answer);
   }
 
@@ -108,6 +112,24 @@ export async function connectCdp(
       return answer.promise;
     },
     onEvent: (listener) => void (onEvent = listener),
+    lost: lost.promise,
     [Symbol.dispose]: () => end(new ConnectionLost('the connection is not needed any more')),
   };
+}
+
+/** @throws SyntaxError or RangeError if it is none */
+function readReply(data: Buffer, bytesMax: number) {
+  const { id, result, error } = readObject(parseForeignJson(data, { bytesMax }));
+  if (error === undefined) return { id: Number(id), answer: readObject(result) };
+  return { id: Number(id), answer: new CdpRefusal(textOf(readObject(error)['message'])) };
+}
+
+function socketTo(url: string, maxPayload: number): WebSocket {
+  return new WebSocket(url, {
+    perMessageDeflate: false,
+    maxPayload,
+    createConnection: connectShortened(EVENT_KEPT, url.startsWith('wss:')),
+    // An event may be cut within a character.
+    skipUTF8Validation: true,
+  });
 }

@@ -26,6 +26,8 @@ const RESPONSE_BYTES_MAX = 128 * 1024;
 /** Where the names stand that are read without the rest: addresses and texts may be long. */
 const HEAD_BYTES = 256;
 const TAIL_BYTES = 96;
+/** Of a longer event: its begin, of which no answer is read, and its end. */
+export const EVENT_KEPT = { beginBytes: RESPONSE_BYTES_MAX, endBytes: TAIL_BYTES };
 const METHOD = /^\{"method":"([A-Za-z.]{1,40})"/;
 const ID = '([\\w.:-]{1,128})';
 const SESSION = new RegExp(`"sessionId":"${ID}"\\}$`);

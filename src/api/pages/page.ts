@@ -79,6 +79,8 @@ export async function takePage(cdp: CdpConnection, options: PageOptions): Promis
   const saved = Promise.withResolvers<string>();
   const crashed = Promise.withResolvers<never>();
   crashed.promise.catch(() => undefined);
+  // Who waits for an event has no command that would say so.
+  cdp.lost.catch(crashed.reject);
   const send: Page['send'] = (method, params) =>
     Promise.race([cdp.send(method, params, sessionId), crashed.promise]);
   cdp.onEvent((event) => {

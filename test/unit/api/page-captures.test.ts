@@ -64,7 +64,7 @@ describe('frames', () => {
     for (let depth = 0; depth < 100_000; depth += 1)
       frameTree = { frame, childFrames: [frameTree] };
     const send = async () => ({ frameTree });
-    const cdp = { send, onEvent() {}, [Symbol.dispose]() {} };
+    const cdp = { send, onEvent() {}, lost: new Promise<never>(() => {}), [Symbol.dispose]() {} };
     await untilPdfsShown(cdp, send, new AbortController().signal);
   });
 
@@ -78,7 +78,7 @@ describe('frames', () => {
       if (looks === 2) frameTree = { frame };
       return { targetInfos: [] };
     };
-    const cdp = { send, onEvent() {}, [Symbol.dispose]() {} };
+    const cdp = { send, onEvent() {}, lost: new Promise<never>(() => {}), [Symbol.dispose]() {} };
     await untilPdfsShown(cdp, send, new AbortController().signal);
     expect(looks).toBe(2);
   });

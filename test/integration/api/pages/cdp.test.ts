@@ -93,6 +93,27 @@ it('passes on the events that are used, and reads no others', async () => {
   ]);
 });
 
+it('passes on the request of a page that sends more than the connection takes', async () => {
+  const { cdp, events } = await connect((id, socket) => {
+    for (const length of [131_000, 500_000, 2_000_000]) {
+      const request = { url: 'http://a/', postData: '\u0416'.repeat(length) };
+      const params = { requestId: `interception-job-${length}.0`, request, frameId: 'F' };
+      const paused = { method: 'Fetch.requestPaused', params, sessionId: 'S.1' };
+      socket.send(JSON.stringify(paused));
+    }
+    socket.send(JSON.stringify({ id, result: { data: 'x'.repeat(300_000) } }));
+  });
+  expect((await cdp.send('A.b'))['data']).toHaveLength(300_000);
+  expect(events).toEqual(
+    [131_000, 500_000, 2_000_000].map((length) => ({
+      method: 'Fetch.requestPaused',
+      sessionId: 'S.1',
+      requestId: `interception-job-${length}.0`,
+      response: null,
+    })),
+  );
+});
+
 describe('the connection ends', () => {
   test.each([
     ['no JSON', '{"id":1,'],
@@ -118,6 +139,12 @@ describe('the connection ends', () => {
       socket.send(JSON.stringify({ id, result: { data: 'x'.repeat(400_000) } })),
     );
     expect(await failureOf(cdp.send('A.b'))).toMatchObject({ isTooLong: true });
+  });
+
+  it('and all that wait for an event know', async () => {
+    const { cdp } = await connect((_id, socket) => socket.close());
+    await failureOf(cdp.send('A.b'));
+    expect(await failureOf(cdp.lost)).toBeInstanceOf(ConnectionLost);
   });
 
   it('where the browser leaves thousands of commands without an answer', async () => {

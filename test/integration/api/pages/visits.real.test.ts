@@ -109,6 +109,18 @@ beforeAll(async () => {
     ),
     '/untyped': answer(200, {}, RED_PDF),
     '/untyped.html': answer(200, {}, titled('Untyped', '<p>text</p>')),
+    '/uploads': titled(
+      'Uploads',
+      `<script>
+      const sent = fetch('/sink', { method: 'POST', body: 'x'.repeat(12e6) });
+      sent.then(async (answer) => (document.title = await answer.text()));
+      </script>`,
+    ),
+    '/sink': (request, response) => {
+      let bytes = 0;
+      request.on('data', (chunk: Buffer) => (bytes += chunk.length));
+      request.on('end', () => response.end(`took ${bytes}`));
+    },
     '/broken.pdf': typed('application/pdf', 'no PDF'),
     '/embeds':
       '<style>*{margin:0;border:0}</style><iframe src="/red.pdf" width="600" height="400">',
@@ -199,6 +211,11 @@ describe('a page that asks a person is answered in the place of one:', () => {
     }
     await opened.browsers.stop(headless.workloadId);
   });
+});
+
+test('what a page uploads is no result, however long it is', async () => {
+  const { title } = await visit('content', '/uploads', { wait_until: 'networkidle' });
+  expect(title).toBe('took 12000000');
 });
 
 describe('an address that is no page is named:', () => {
