@@ -2,6 +2,7 @@ import { isFinal } from '#src/domain/session/session.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Browsers, BrowserSpec, RunningBrowser } from './browsers/browsers.ts';
+import { replaceMembers } from './browsers/replace-members.ts';
 
 /**
  * Wraps browsers so that the outcome and the duration of each launch are counted. One that is
@@ -33,15 +34,7 @@ export function measureLaunches(
     launching.delete(workloadId);
     return browsers.stop(workloadId);
   }
-  // A spread copy would lose the methods of a class.
-  return new Proxy(browsers, {
-    get(target, name): unknown {
-      if (name === 'launch') return launch;
-      if (name === 'stop') return stop;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+  return replaceMembers(browsers, { launch, stop });
 }
 
 /** Exports the age of what new browsers are launched from, by its version. */

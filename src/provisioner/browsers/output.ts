@@ -17,6 +17,15 @@ export function splitLines(onLine: (line: string) => void): (chunk: string) => v
   };
 }
 
+/** The last lines of a text, at most 2 KiB. */
+export function tailOf(chunks: Iterable<string>): string {
+  const tail = keepTail();
+  const lines = splitLines((line) => tail.add(line));
+  for (const chunk of chunks) lines(chunk);
+  lines('\n');
+  return tail.text();
+}
+
 /** Keeps the last lines, at most 2 KiB. */
 export function keepTail(): { add: (line: string) => void; text: () => string } {
   let kept: string[] = [];

@@ -1,5 +1,4 @@
-import type { BrowserExit, RunningBrowser } from './browsers.ts';
-import { closeBrowser } from './chromium/close.ts';
+import type { BrowserExit } from './browsers.ts';
 
 /** What an adapter keeps of a browser that this process launches, has launched or has adopted. */
 export type OwnBrowser = {
@@ -12,45 +11,6 @@ export type OwnBrowser = {
   /** Set while the browser is being removed. */
   removal: Promise<void> | null;
 };
-
-/** A browser in a place of its own, a container or a Pod, which may outlive this process. */
-export type PlacedBrowser<Launched extends { browser: RunningBrowser }, Exit> = OwnBrowser & {
-  /** Null while it is being launched. */
-  launched: Launched | null;
-  /** Set where its place has ended, even before `launched` is set. */
-  exit: Exit | null;
-  /** The image that it runs from. */
-  image: string;
-  /** Whether its profile is read after its close: then it is removed by its stop alone. */
-  keepsProfile: boolean;
-  /** Resolves when it has ended without a stop. */
-  ended: PromiseWithResolvers<BrowserExit['reason']>;
-};
-
-type Placed = PlacedBrowser<{ browser: RunningBrowser }, unknown>;
-
-export function createPlacedBrowser(
-  stopped: AbortController,
-  launching: Promise<unknown>,
-  { image, keepsProfile }: Pick<Placed, 'image' | 'keepsProfile'>,
-) {
-  const ended: Placed['ended'] = Promise.withResolvers();
-  const begun = { launched: null, sessionId: null, removal: null, exit: null };
-  return { stopped, launching, ...begun, image, keepsProfile, ended };
-}
-
-/** Null for a browser that is being launched, or stopped: it cannot be adopted. */
-export function runningOf({ launched, stopped }: Placed): RunningBrowser | null {
-  return stopped.signal.aborted ? null : (launched?.browser ?? null);
-}
-
-/** Closes the browser as its user would. @returns whether it has closed within the bound */
-export async function closeWithin(own: Placed | undefined, withinMs: number): Promise<boolean> {
-  if (own === undefined || own.launched === null) return false;
-  return (
-    (await closeBrowser(own.launched.browser, own.ended.promise, withinMs)) === 'browser_closed'
-  );
-}
 
 /** The browsers of an adapter by workload id; stopping works the same for all adapters. */
 export class OwnBrowsers<Own extends OwnBrowser> {

@@ -1,10 +1,39 @@
 import { retry } from '#src/async/retry.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { RunningBrowser } from './browsers.ts';
+import { readVersion } from './chromium/version.ts';
 
 /** Waiting for the programs of a browser that is being launched elsewhere. */
 
 /** Pause between attempts while a program is still opening its port. */
 const RETRY_MS = 5;
+
+/**
+ * Bounds of a launch, until they are disposed of.
+ * @param waitsFor what the launch waits for, if that is known
+ */
+export function boundLaunch(
+  timeoutMs: number,
+  stopped: AbortSignal,
+  waitsFor: () => string | null = () => null,
+) {
+  const failed = new AbortController();
+  const fail = (why: string): void => failed.abort(new Error(why));
+  const timer = setTimeout(() => {
+    const why = waitsFor();
+    fail(`The browser was not ready within ${timeoutMs} ms${why === null ? '' : ` (${why})`}`);
+  }, timeoutMs);
+  return {
+    /** Aborts when the launch has taken too long, has failed or is stopped. */
+    signal: AbortSignal.any([failed.signal, stopped]),
+    fail,
+    [Symbol.dispose](): void {
+      clearTimeout(timer);
+      // Closes the sockets of checks that still wait.
+      fail('The launch is over');
+    },
+  };
+}
 
 /** Retries while the port is closed or silent, or open without a program behind it. */
 export function untilReady<Result>(
@@ -53,5 +82,24 @@ export async function orAborted<Result>(
   } finally {
     signal.removeEventListener('abort', abort);
     work.catch(() => {});
+  }
+}
+
+/**
+ * A browser that does not answer within this is not adopted, and its session fails. Generous: a
+ * host on which everything has just restarted is slow.
+ */
+const ANSWER_MS = 5_000;
+
+/** The browser of an earlier process whose CDP is at this address; null if none answers. */
+export async function browserAt(
+  cdp: BrowserAddress,
+  rest: Omit<RunningBrowser, 'cdp'>,
+): Promise<RunningBrowser | null> {
+  try {
+    const { webSocketDebuggerUrl } = await readVersion(cdp, AbortSignal.timeout(ANSWER_MS));
+    return { ...rest, cdp: { ...cdp, path: new URL(webSocketDebuggerUrl).pathname } };
+  } catch {
+    return null;
   }
 }

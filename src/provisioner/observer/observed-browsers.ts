@@ -1,4 +1,5 @@
 import type { Browsers, BrowserSpec, RunningBrowser } from '../browsers/browsers.ts';
+import { replaceMembers } from '../browsers/replace-members.ts';
 import type { Observer } from './observer.ts';
 
 /**
@@ -40,14 +41,6 @@ export function observedBrowsers(browsers: Browsers, observer: Observer): Browse
     await browsers.leave?.();
     observer[Symbol.dispose]();
   }
-  const replaced = { launch, adopt, stop, [Symbol.asyncDispose]: end };
-  const given = browsers.leave === undefined ? replaced : { ...replaced, leave };
-  // A spread copy would lose the methods of a class.
-  return new Proxy(browsers, {
-    get(target, name): unknown {
-      if (Object.hasOwn(given, name)) return Reflect.get(given, name);
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+  const leaving = browsers.leave === undefined ? {} : { leave };
+  return replaceMembers(browsers, { launch, adopt, stop, ...leaving, [Symbol.asyncDispose]: end });
 }

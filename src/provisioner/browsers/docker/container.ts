@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
 import { answered, bounded, statusOf, WORK_MS } from './engine.ts';
-import { keepTail, splitLines } from '../output.ts';
+import { keepTail, splitLines, tailOf } from '../output.ts';
 
 /** A started container and its output. */
 export type StartedContainer = {
@@ -130,17 +130,13 @@ export async function removeContainer(container: Docker.Container): Promise<void
 
 /** The last lines of a container's output, at most 2 KiB; empty where the engine refuses. */
 export async function lastOutput(container: Docker.Container): Promise<string> {
-  const tail = keepTail();
   try {
     const options = { stdout: true, stderr: true, tail: LOG_LINES, follow: false } as const;
-    const output = await container.logs({ ...options, ...bounded() });
-    const lines = splitLines((line) => tail.add(line));
-    for (const text of unpack(output)) lines(text);
-    lines('\n');
+    return tailOf(unpack(await container.logs({ ...options, ...bounded() })));
   } catch (error) {
     if (statusOf(error) === null) throw error;
+    return '';
   }
-  return tail.text();
 }
 
 /** The engine frames the output of both streams: kind, three zeros, length, text. */

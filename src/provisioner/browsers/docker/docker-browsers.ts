@@ -1,39 +1,24 @@
+import type Docker from 'dockerode';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { EgressEndpoint } from '../egress-endpoint.ts';
-import type {
-  BrowserBuild,
-  BrowserExit,
-  BrowserFolders,
-  Browsers,
-  BrowserSpec,
-  ObservedBrowser,
-  RunningBrowser,
-} from '../browsers.ts';
-import { closeWithin, createPlacedBrowser, OwnBrowsers, runningOf } from '../own-browsers.ts';
+import type { BrowserFolders, Browsers, BrowserSpec } from '../browsers.ts';
+import { removeBrowsersOfGoneServers } from '../left-servers.ts';
+import type { FoundPlace, ListedPlace, PlacedBrowser, PlaceEngine } from '../place-engine.ts';
+import { PlacedBrowsers } from '../placed-browsers.ts';
 import { profileBytes, readProfile, unpause } from './folders/profile-volume.ts';
 import { createContainerFolders } from './folders/container-folders.ts';
-import { createAvailability } from '../availability.ts';
 import { buildBrowserImage } from './browser-image.ts';
 import { removeOldImages } from './old-images.ts';
-import type { Availability } from '../availability.ts';
 import { lastOutput, memoryUsedBy, removeContainer } from './container.ts';
-import { closedAtOf, readExit, reasonOf } from './container-browser.ts';
-import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
-import { serveEgress } from '../relay-connections.ts';
+import { closedAtOf, readExit, type ContainerExit } from './container-exit.ts';
 import { bounded, isAnswering, messageOf, statusOf } from './engine.ts';
-import { findBrowser, listContainers } from './find.ts';
-import type { FoundContainer } from './find.ts';
-import { removeBrowsersOfGoneServers } from './left-servers.ts';
-import { launchContainer } from './launch.ts';
-import type { Launched } from './launch.ts';
+import { browsersOfAll, findBrowser, listContainers, type FoundContainer } from './find.ts';
+import { launchContainer, type Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
 import { keepFresh } from './current-image.ts';
 import type { Confinement } from './spec.ts';
-import { openSite } from './site.ts';
-import type { DockerSite, DockerSiteOptions } from './site.ts';
-import { watchContainers } from './watch.ts';
-import type { ContainerEvent, ContainerWatcher } from './watch.ts';
+import { openSite, type DockerSite, type DockerSiteOptions } from './site.ts';
+import { watchContainers, type ContainerEvent, type ContainerWatcher } from './watch.ts';
 
 /**
  * Browsers in containers of a Docker engine, one browser in each: spec.ts confines a container,
@@ -55,9 +40,7 @@ export async function createDockerBrowsers(options: DockerBrowsersOptions): Prom
   const site = await openSite(options);
   const { serverId: own, isServerGone: isGone, log } = options;
   if (isGone !== undefined)
-    await removeBrowsersOfGoneServers(site.docker, { own, isGone, log }).catch((error: unknown) =>
-      log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
-    );
+    await removeBrowsersOfGoneServers(() => browsersOfAll(site.docker), { own, isGone, log });
   const { name, hasRelay } = site.image.now();
   if (!hasRelay)
     log.warn({ image: name }, 'the browser image has no relay: no session gets egress rules');
@@ -76,112 +59,135 @@ export async function createDockerBrowsers(options: DockerBrowsersOptions): Prom
 }
 
 /** Creates the browsers on an engine that is ready. */
-export async function browsersAt(
+export function browsersAt(
   site: DockerSite,
   { log, launchTimeoutMs = 30_000 }: Pick<DockerBrowsersOptions, 'log' | 'launchTimeoutMs'>,
-): Promise<DockerBrowsers> {
-  const browsers = new DockerBrowsers(site, launchTimeoutMs, log);
-  await browsers.watch();
-  return browsers;
+): Promise<ContainerBrowsers> {
+  const engineFor = (browsers: ContainerBrowsers) => new ContainerEngine(site, browsers, log);
+  return new PlacedBrowsers(engineFor, { log, launchTimeoutMs }).watch();
 }
 
-class DockerBrowsers implements Browsers {
-  readonly kind = 'docker';
-  readonly #site: DockerSite;
-  readonly #launchTimeoutMs: number;
-  readonly #log: Pick<Logger, 'warn'>;
-  readonly #own = new OwnBrowsers<ContainerBrowser>(({ launched }, workloadId) =>
-    launched === null
-      ? this.#stopLeftover(workloadId)
-      : removeContainer(this.#containerOf(launched)),
-  );
-  /** Also of a browser that has ended, as long as its container is there. */
-  readonly folders: BrowserFolders = createContainerFolders((workloadId) => {
-    const launched = this.#own.get(workloadId)?.launched ?? null;
-    return launched === null ? null : this.#containerOf(launched);
-  });
-  readonly #availability: Availability;
-  readonly #ending = new DisposableStack();
-  #watcher: ContainerWatcher | null = null;
+type ContainerBrowsers = PlacedBrowsers<Launched, ContainerExit>;
+type ContainerBrowser = PlacedBrowser<Launched, ContainerExit>;
 
-  constructor(site: DockerSite, launchTimeoutMs: number, log: Pick<Logger, 'warn'>) {
+/** A kill for lack of memory explains an exit that follows within this. */
+const MEMORY_KILL_MS = 5_000;
+
+class ContainerEngine implements PlaceEngine<Launched, ContainerExit> {
+  readonly kind = 'docker';
+  readonly folders: BrowserFolders;
+  readonly guard: DockerSite['guard'];
+  readonly image: DockerSite['image'];
+  readonly memoryBytes: number;
+  readonly #site: DockerSite;
+  readonly #browsers: ContainerBrowsers;
+  readonly #log: Pick<Logger, 'warn'>;
+  /** When the kernel last killed a process of it for lack of memory, on the monotonic clock. */
+  readonly #memoryKilledAt = new WeakMap<ContainerBrowser, number>();
+
+  constructor(site: DockerSite, browsers: ContainerBrowsers, log: Pick<Logger, 'warn'>) {
     this.#site = site;
-    this.#launchTimeoutMs = launchTimeoutMs;
+    this.#browsers = browsers;
     this.#log = log;
-    this.#availability = createAvailability(site.guard, log);
+    this.guard = site.guard;
+    this.image = site.image;
+    this.memoryBytes = site.confinement.limits.memoryBytes;
+    this.folders = createContainerFolders((workloadId) => {
+      const launched = browsers.get(workloadId)?.launched ?? null;
+      return launched === null ? null : this.#containerOf(launched);
+    });
     // The network's probes run from it too; the first one may be removed some day.
     site.image.onChange(({ name }) => (site.confinement.image = name));
   }
 
-  /** Disposes of it when the browsers end. */
-  ends(part: Disposable): void {
-    this.#ending.use(part);
-  }
-
-  /** Of browsers that are launched from now on. */
-  get egress(): 'network' | undefined {
-    return this.#site.image.now().hasRelay ? 'network' : undefined;
-  }
-
-  build(): BrowserBuild {
-    const { version, builtAt } = this.#site.image.now();
-    return { version, builtAt };
-  }
-
-  onBuild(listener: () => void): void {
-    this.#site.image.onChange(listener);
-  }
-
-  isOutdated(workloadId: string): boolean {
-    const own = this.#own.get(workloadId);
-    return own !== undefined && own.image !== this.#site.image.now().id;
-  }
-
-  async watch(): Promise<void> {
-    this.#watcher = await watchContainers(this.#site.docker, this.#site.filter, {
+  watch(): Promise<ContainerWatcher> {
+    return watchContainers(this.#site.docker, this.#site.filter, {
       onEvent: (event) => this.#handleEvent(event),
-      onConnected: () => this.#reconnected(),
+      onConnected: async () => {
+        await this.list();
+        await this.#browsers.engineBack();
+      },
       onDisconnected: (error) => {
         this.#log.warn({ err: error }, 'Docker engine unavailable');
-        this.#availability.engineLost();
+        this.#browsers.engineLost();
       },
     });
   }
 
-  async launch(spec: BrowserSpec): Promise<RunningBrowser> {
-    const { workloadId } = spec;
-    this.#own.assertCanLaunch(workloadId);
-    const stopped = new AbortController();
-    const { docker } = this.#site;
-    const timeoutMs = this.#launchTimeoutMs;
-    const bounds = { timeoutMs, stopped: stopped.signal };
-    const launching = this.#confinementFor(spec).then((confinement) =>
-      launchContainer(docker, confinement, spec, bounds),
-    );
-    const given = { image: this.#site.image.now().id, keepsProfile: spec.profile !== undefined };
-    const placed = createPlacedBrowser(stopped, launching, given);
-    const own: ContainerBrowser = { ...placed, memoryKilledAt: null };
-    this.#own.set(workloadId, own);
+  isAnswering(): Promise<boolean> {
+    return isAnswering(this.#site.docker);
+  }
+
+  async launch(
+    spec: BrowserSpec,
+    bounds: { timeoutMs: number; stopped: AbortSignal },
+  ): Promise<Launched> {
+    const confinement = await this.#confinementFor(spec);
+    return launchContainer(this.#site.docker, confinement, spec, bounds);
+  }
+
+  async remove(workloadId: string, launched: Launched | null): Promise<void> {
+    const left = launched === null ? await listContainers(this.#site, workloadId) : [launched];
+    await Promise.all(left.map((one) => removeContainer(this.#containerOf(one))));
+  }
+
+  /** Also handles the exits that no event has reported. */
+  async list(): Promise<ListedPlace[]> {
+    const before = this.#browsers.launched();
+    const found = await listContainers(this.#site);
+    const running = new Set(found.filter((one) => one.isRunning).map((one) => one.workloadId));
+    for (const own of before)
+      if (!running.has(own.workloadId))
+        this.#browsers.handleExit(own, { exitCode: null, endedAt: Date.now() });
+    return found.map((one) => ({ ...one, look: () => this.#look(one) }));
+  }
+
+  async find(
+    workloadId: string,
+    hasProxy: boolean,
+  ): Promise<FoundPlace<Launched, ContainerExit> | null> {
+    const [found] = await listContainers(this.#site, workloadId);
+    const browser = found === undefined ? null : await findBrowser(found);
+    if (found === undefined || browser === null) return null;
+    // From now on its network is checked too.
+    if (hasProxy) this.#watchClosed();
+    const { containerId, imageId: image, hasProfile: keepsProfile, sessionId, egress } = found;
+    const launched = { containerId, browser, egress };
+    // It may have ended before its events were listened to.
+    const catchUp = async () => void (await this.list());
+    return { launched, sessionId, image, keepsProfile, catchUp };
+  }
+
+  async label(launched: Launched, sessionId: string, before: string | null): Promise<void> {
+    if (before === sessionId) return;
     try {
-      const launched = await launching;
-      own.launched = launched;
-      serveEgress(launched, spec.egress, stopped.signal);
-      if (own.exit !== null) this.#handleExit(workloadId, own, own.exit);
-      return launched.browser;
+      const name = nameOf(launched.browser.workloadId, sessionId);
+      await this.#containerOf(launched).rename({ name, ...bounded() });
     } catch (error) {
-      this.#own.delete(workloadId);
-      if (!stopped.signal.aborted) await this.#checkEngine();
-      throw error;
+      if (statusOf(error) !== 404) throw error;
     }
   }
 
-  /** From now on the network of an adopted browser is checked too. */
-  #watchClosed(): void {
-    this.#site.closed
-      .open()
-      .catch((error: unknown) =>
-        this.#log.warn({ err: error }, 'the network of browsers with egress rules is not closed'),
-      );
+  async explain(own: ContainerBrowser, launched: Launched, observed: ContainerExit) {
+    const container = this.#containerOf(launched);
+    // The engine knows an exit that no event has reported, unless the container is removed already.
+    const exit = observed.exitCode === null ? ((await readExit(container)) ?? observed) : observed;
+    const output = await lastOutput(container).catch(String);
+    const killedAt = this.#memoryKilledAt.get(own) ?? -Infinity;
+    const isMemoryKill = performance.now() - killedAt < MEMORY_KILL_MS;
+    return { ...exit, isMemoryKill, output, told: '' };
+  }
+
+  memoryUsed(launched: Launched): Promise<number | null> {
+    return memoryUsedBy(this.#containerOf(launched));
+  }
+
+  profileBytes(launched: Launched): Promise<number | null> {
+    return profileBytes(this.#containerOf(launched));
+  }
+
+  readProfile(launched: Launched, _: boolean, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return readProfile(this.#containerOf(launched), signal);
   }
 
   /** A browser with a proxy is on a network of its own kind, which has no way out. */
@@ -195,184 +201,30 @@ class DockerBrowsers implements Browsers {
     }
   }
 
-  async stop(workloadId: string): Promise<void> {
-    const own = this.#own.get(workloadId);
-    await (own === undefined ? this.#stopLeftover(workloadId) : this.#own.stop(workloadId, own));
+  #watchClosed(): void {
+    this.#site.closed
+      .open()
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'the network of browsers with egress rules is not closed'),
+      );
   }
 
-  close(workloadId: string, withinMs: number): Promise<boolean> {
-    return closeWithin(this.#own.get(workloadId), withinMs);
-  }
-
-  readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
-    const own = this.#own.get(workloadId);
-    if (own?.launched === undefined || own.launched === null || !own.keepsProfile)
-      throw new Error(`${workloadId} has no profile here`);
-    return readProfile(this.#containerOf(own.launched), signal);
-  }
-
-  async list(): Promise<ObservedBrowser[]> {
-    const found = await this.#listAndCheckExits();
-    const listed = await Promise.all(found.map((one) => this.#observe(one)));
-    const ids = new Set(found.map(({ workloadId }) => workloadId));
-    const launching = this.#own.entries().filter(([workloadId]) => !ids.has(workloadId));
-    const none = { sessionId: null, adoptable: null };
-    return [...listed, ...launching.map(([workloadId]) => ({ workloadId, ...none }))];
-  }
-
-  async assign(workloadId: string, sessionId: string): Promise<void> {
-    const own = this.#own.get(workloadId);
-    if (own === undefined || own.launched === null || own.sessionId === sessionId) return;
-    own.sessionId = sessionId;
-    try {
-      const name = nameOf(workloadId, sessionId);
-      await this.#containerOf(own.launched).rename({ name, ...bounded() });
-    } catch (error) {
-      if (statusOf(error) !== 404) throw error;
-    }
-  }
-
-  async memoryUsed(workloadId: string): Promise<number | null> {
-    const launched = this.#own.get(workloadId)?.launched ?? null;
-    return launched === null ? null : memoryUsedBy(this.#containerOf(launched));
-  }
-
-  /** Without a profile all of it is in the container's memory. */
-  async storedBytes(workloadId: string): Promise<number | null> {
-    const own = this.#own.get(workloadId);
-    if (own?.launched === undefined || own.launched === null || !own.keepsProfile) return null;
-    return profileBytes(this.#containerOf(own.launched));
-  }
-
-  async adopt(workloadId: string, egress?: EgressEndpoint): Promise<RunningBrowser | null> {
-    const known = this.#own.get(workloadId);
-    if (known !== undefined) return runningOf(known);
-    const [found] = await listContainers(this.#site, workloadId);
-    const browser = found === undefined ? null : await findBrowser(found);
-    if (found === undefined || browser === null) return null;
-    const { containerId, imageId: image, hasProfile: keepsProfile, sessionId } = found;
-    const given = { image, keepsProfile };
-    const placed = createPlacedBrowser(new AbortController(), Promise.resolve(), given);
-    const launched = { containerId, browser, egress: found.egress };
-    const own: ContainerBrowser = { ...placed, launched, sessionId, memoryKilledAt: null };
-    serveEgress(launched, egress, own.stopped.signal);
-    if (egress !== undefined) this.#watchClosed();
-    this.#own.set(workloadId, own);
-    // It may have ended before its events were listened to.
-    await this.#listAndCheckExits();
-    return this.#own.get(workloadId) === undefined ? null : browser;
-  }
-
-  onExit(listener: (exit: BrowserExit) => void): void {
-    this.#own.onExit(listener);
-  }
-
-  onAvailable(listener: (isAvailable: boolean) => void): void {
-    this.#availability.onChange(listener);
-  }
-
-  async leave(): Promise<void> {
-    await this.#close(({ launched, removal }) => launched === null || removal !== null);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#close(() => true);
-  }
-
-  async #close(mustStop: (own: ContainerBrowser) => boolean): Promise<void> {
-    try {
-      await this.#own.close(mustStop);
-    } finally {
-      this.#ending.dispose();
-      this.#availability[Symbol.dispose]();
-      await this.#watcher?.[Symbol.asyncDispose]();
-    }
-  }
-
-  #containerOf({ containerId }: Pick<Launched, 'containerId'>) {
-    return this.#site.docker.getContainer(containerId);
-  }
-
-  async #observe(found: FoundContainer): Promise<ObservedBrowser> {
-    const { workloadId, sessionId, isRunning } = found;
-    const own = this.#own.get(workloadId);
-    if (own !== undefined)
-      return { workloadId, sessionId: own.sessionId ?? sessionId, adoptable: runningOf(own) };
-    if (found.isPaused) await unpause(this.#containerOf(found));
-    if (isRunning) return { workloadId, sessionId, adoptable: await findBrowser(found) };
-    const closedAt = await closedAtOf(this.#containerOf(found));
-    const close = closedAt === null ? {} : { closedAt };
-    return { workloadId, sessionId, adoptable: null, ...close };
-  }
-
-  /** Removes a container of an earlier process, or one that a failed launch could not remove. */
-  async #stopLeftover(workloadId: string): Promise<void> {
-    const found = await listContainers(this.#site, workloadId);
-    await Promise.all(found.map((one) => removeContainer(this.#containerOf(one))));
+  async #look(found: FoundContainer) {
+    const container = this.#containerOf(found);
+    if (found.isPaused) await unpause(container);
+    if (found.isRunning) return { adoptable: await findBrowser(found) };
+    const closedAt = await closedAtOf(container);
+    return { adoptable: null, ...(closedAt !== null && { closedAt }) };
   }
 
   #handleEvent({ workloadId, action, exitCode, at }: ContainerEvent): void {
-    const own = this.#own.get(workloadId);
+    const own = this.#browsers.get(workloadId);
     if (own === undefined) return;
-    if (action === 'oom') own.memoryKilledAt = performance.now();
-    else this.#handleExit(workloadId, own, { exitCode, endedAt: at });
+    if (action === 'oom') this.#memoryKilledAt.set(own, performance.now());
+    else this.#browsers.handleExit(own, { exitCode, endedAt: at });
   }
 
-  /** After a failed launch: reports a lost engine at once, since the event stream may lag. */
-  async #checkEngine(): Promise<void> {
-    if (await isAnswering(this.#site.docker)) return;
-    this.#availability.engineLost();
-    this.#watcher?.reconnect();
-  }
-
-  async #reconnected(): Promise<void> {
-    await this.#listAndCheckExits();
-    await this.#availability.engineBack();
-  }
-
-  /** Lists this server's containers, and handles the exits that no event has reported. */
-  async #listAndCheckExits(): Promise<FoundContainer[]> {
-    const before = this.#own.entries().filter(([, { launched }]) => launched !== null);
-    const found = await listContainers(this.#site);
-    const running = new Set(found.filter((one) => one.isRunning).map((one) => one.workloadId));
-    for (const [workloadId, own] of before)
-      if (!running.has(workloadId))
-        this.#handleExit(workloadId, own, { exitCode: null, endedAt: Date.now() });
-    return found;
-  }
-
-  #handleExit(workloadId: string, own: ContainerBrowser, exit: ContainerExit): void {
-    own.exit ??= exit;
-    if (own.launched === null || own.stopped.signal.aborted) return;
-    // From here on it counts as stopped, so that its exit is reported once.
-    own.stopped.abort();
-    this.#reportExit(workloadId, own, own.launched, own.exit).catch((error: unknown) =>
-      this.#log.warn({ err: error, workloadId }, 'failed to report the end of a browser'),
-    );
-  }
-
-  /** Reports an end without a stop, after the rest of the browser has been removed. */
-  async #reportExit(
-    workloadId: string,
-    own: ContainerBrowser,
-    launched: Launched,
-    observed: ContainerExit,
-  ): Promise<void> {
-    const container = this.#containerOf(launched);
-    // The engine knows an exit that no event has reported, unless the container is removed already.
-    const exit = observed.exitCode === null ? ((await readExit(container)) ?? observed) : observed;
-    const output = await lastOutput(container).catch(String);
-    const reason = reasonOf(own, exit.exitCode, output);
-    const hasProfile = reason === 'browser_closed' && own.keepsProfile;
-    const unfinished = hasProfile ? '' : await this.#own.removeAfterExit(workloadId, own);
-    own.ended.resolve(reason);
-    // The kernel kills for lack of memory once all that a container may use is in use.
-    const { memoryBytes } = this.#site.confinement.limits;
-    const more = {
-      ...(reason === 'out_of_memory' && { memoryPeakBytes: memoryBytes }),
-      ...(hasProfile && { hasProfile }),
-    };
-    const ended = { workloadId, reason, ...exit, ...more, detail: output + unfinished };
-    this.#own.reportExit(ended);
+  #containerOf({ containerId }: Pick<Launched, 'containerId'>): Docker.Container {
+    return this.#site.docker.getContainer(containerId);
   }
 }

@@ -1,15 +1,19 @@
 import type Docker from 'dockerode';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { Endpoint, RunningBrowser } from '../browsers.ts';
-import { readVersion } from '../chromium/version.ts';
+import type { ServersBrowser } from '../left-servers.ts';
+import { browserAt } from '../until-ready.ts';
+import { removeContainer } from './container.ts';
 import { bounded } from './engine.ts';
 import { hasProfile } from './folders/profile-volume.ts';
 import {
   CDP_PORT,
   EGRESS_PORT,
   filterFor,
+  labelled,
   LINK,
   parseName,
+  serverIdOf,
   TLS_PSK,
   VNC_PORT,
   WEBDRIVER_PORT,
@@ -50,6 +54,18 @@ export async function listContainers(
   const filters = JSON.stringify(filterFor(serverId, workloadId));
   const infos = await docker.listContainers({ all: true, filters, ...bounded() });
   return infos.map((info) => parseContainer(info, confinement));
+}
+
+/** The browsers of all servers on the engine. */
+export async function browsersOfAll(docker: Docker): Promise<ServersBrowser[]> {
+  const filters = JSON.stringify(labelled());
+  const infos = await docker.listContainers({ all: true, filters, ...bounded() });
+  return infos.flatMap(({ Id: container, Labels }) => {
+    const serverId = serverIdOf(Labels);
+    if (serverId === null) return [];
+    const remove = () => removeContainer(docker.getContainer(container));
+    return [{ serverId, place: { container }, remove }];
+  });
 }
 
 function parseContainer(
@@ -95,23 +111,9 @@ function endpointOf(
     : { host: network.IPAddress, port };
 }
 
-/**
- * A browser that does not answer within this is not adopted, and its session fails. Generous: a
- * host on which everything has just restarted is slow.
- */
-const ANSWER_MS = 5_000;
-
 /** The browser in a container of an earlier process; null if none answers. */
 export async function findBrowser(found: FoundContainer): Promise<RunningBrowser | null> {
   const { workloadId, isRunning, cdp, vnc, webdriver } = found;
   if (!isRunning || cdp === null || vnc === null) return null;
-  try {
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    const { webSocketDebuggerUrl } = await readVersion(cdp, signal);
-    const path = new URL(webSocketDebuggerUrl).pathname;
-    const driver = webdriver === undefined ? {} : { webdriver };
-    return { workloadId, cdp: { ...cdp, path }, vnc, ...driver };
-  } catch {
-    return null;
-  }
+  return browserAt(cdp, { workloadId, vnc, ...(webdriver !== undefined && { webdriver }) });
 }

@@ -1,9 +1,9 @@
 import type Docker from 'dockerode';
-import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
+import type { BrowserSpec } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
 import { cdpReady } from '../chromium/ready.ts';
+import type { Place } from '../place-engine.ts';
 import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
@@ -13,14 +13,9 @@ import { putExtensions } from './folders/put-extensions.ts';
 import { browserContainer, browserInput, endpointOf, webdriverOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
-import { linkReady, orAborted, untilReady } from '../until-ready.ts';
+import { boundLaunch, linkReady, orAborted, untilReady } from '../until-ready.ts';
 
-export type Launched = {
-  containerId: string;
-  browser: RunningBrowser;
-  /** Where the browser's proxy is served; null: it was launched without one. */
-  egress: BrowserAddress | null;
-};
+export type Launched = Place & { containerId: string };
 
 /**
  * Starts a browser in a new container and waits until it is ready.
@@ -33,11 +28,8 @@ export async function launchContainer(
   spec: BrowserSpec,
   { timeoutMs, stopped }: { timeoutMs: number; stopped: AbortSignal },
 ): Promise<Launched> {
-  const failed = new AbortController();
-  const signal = AbortSignal.any([failed.signal, stopped]);
-  const timer = setTimeout(() => {
-    failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms`));
-  }, timeoutMs);
+  using bounds = boundLaunch(timeoutMs, stopped);
+  const { signal } = bounds;
   const listening = Promise.withResolvers<string>();
   const onLine = (line: string): void => {
     const endpoint = parseListening(line);
@@ -47,7 +39,7 @@ export async function launchContainer(
   try {
     started = await startAtFreeAddress(docker, confinement, spec, { onLine, signal });
     void started.ended.then((exitCode) =>
-      failed.abort(new Error(`The browser ended before it was ready: exit code ${exitCode}`)),
+      bounds.fail(`The browser ended before it was ready: exit code ${exitCode}`),
     );
     const ready = await orAborted(
       whenReady(started.container, confinement, spec, listening.promise, signal),
@@ -58,10 +50,7 @@ export async function launchContainer(
     if (started !== null) await removeContainer(started.container);
     throw new LaunchFailed(messageOf(error), started?.tail() ?? '');
   } finally {
-    clearTimeout(timer);
     started?.detach();
-    // Closes the sockets of checks that still wait.
-    failed.abort(new Error('The launch is over'));
   }
 }
 

@@ -1,14 +1,21 @@
 import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { RunningBrowser } from '../browsers.ts';
-import { readVersion } from '../chromium/version.ts';
-import { CDP_PORT, VNC_PORT, webdriverAt } from './naming.ts';
-import type { BrowserPod } from './pods.ts';
+import type { ServersBrowser } from '../left-servers.ts';
+import { browserAt } from '../until-ready.ts';
+import type { Cluster } from './cluster.ts';
+import { CDP_PORT, selectorFor, VNC_PORT, webdriverAt } from './naming.ts';
+import { listPods, type BrowserPod } from './pods.ts';
+import { removePod } from './remove.ts';
 
-/**
- * A browser that does not answer within this is not adopted, and its session fails. Generous: a
- * node on which everything has just restarted is slow.
- */
-const ANSWER_MS = 5_000;
+/** The browsers of all servers in the namespace. */
+export async function browsersOfAll(cluster: Cluster): Promise<ServersBrowser[]> {
+  const pods = await listPods(cluster, selectorFor(null));
+  return pods.map(({ name: pod, serverId }) => ({
+    serverId,
+    place: { pod },
+    remove: () => removePod(cluster, pod),
+  }));
+}
 
 /** The browser in a Pod of an earlier process; null if none answers. */
 export async function findBrowser(
@@ -17,13 +24,7 @@ export async function findBrowser(
 ): Promise<RunningBrowser | null> {
   if (phase !== 'running' || host === null || isDeleted) return null;
   const linkKey = linkKeys(workloadId);
-  const cdp = { host, port: CDP_PORT, linkKey };
-  try {
-    const { webSocketDebuggerUrl } = await readVersion(cdp, AbortSignal.timeout(ANSWER_MS));
-    const { pathname: path } = new URL(webSocketDebuggerUrl);
-    const vnc = { host, port: VNC_PORT, linkKey };
-    return { workloadId, cdp: { ...cdp, path }, vnc, webdriver: webdriverAt(host) };
-  } catch {
-    return null;
-  }
+  const vnc = { host, port: VNC_PORT, linkKey };
+  const rest = { workloadId, vnc, webdriver: webdriverAt(host) };
+  return browserAt({ host, port: CDP_PORT, linkKey }, rest);
 }

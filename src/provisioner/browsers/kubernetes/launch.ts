@@ -3,8 +3,9 @@ import { LaunchFailed } from '../browsers.ts';
 import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { cdpReady } from '../chromium/ready.ts';
 import { readVersion } from '../chromium/version.ts';
+import type { Place } from '../place-engine.ts';
 import { rfbReady } from '../rfb.ts';
-import { linkReady, orAborted, untilReady } from '../until-ready.ts';
+import { boundLaunch, linkReady, orAborted, untilReady } from '../until-ready.ts';
 import { messageOf, type Cluster } from './cluster.ts';
 import { CDP_PORT, EGRESS_PORT, nameOf, VNC_PORT, webdriverAt } from './naming.ts';
 import { browserPod, browserSecret, isPrepared, type PodOptions } from './pod.ts';
@@ -12,13 +13,7 @@ import type { BrowserPod } from './pods.ts';
 import { prepare } from './prepare.ts';
 import { lastOutput, removePod, removeSecret } from './remove.ts';
 
-export type Launched = {
-  pod: string;
-  uid: string;
-  browser: RunningBrowser;
-  /** Where the browser's proxy is served; null: it was launched without one. */
-  egress: BrowserAddress | null;
-};
+export type Launched = Place & { pod: string; uid: string };
 
 /** Tells of each change of a workload's Pod until the signal aborts, the present one first. */
 export type FollowPod = (
@@ -52,14 +47,11 @@ export async function launchPod(
   const { follow, timeoutMs, stopped, unremoved } = given;
   const { workloadId } = spec;
   const pod = nameOf(workloadId);
-  const failed = new AbortController();
-  const signal = AbortSignal.any([failed.signal, stopped]);
   let waitsFor: string | null = null;
-  const timer = setTimeout(() => {
-    const why = waitsFor === null ? '' : ` (${waitsFor})`;
-    failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms${why}`));
-  }, timeoutMs);
-  const giveUp = () => failed.abort(new Error(`The Pod cannot start: ${waitsFor}`));
+  // Their end also ends the following of the Pod.
+  using bounds = boundLaunch(timeoutMs, stopped, () => waitsFor);
+  const { signal } = bounds;
+  const giveUp = () => bounds.fail(`The Pod cannot start: ${waitsFor}`);
   let failing: NodeJS.Timeout | undefined;
   const running = Promise.withResolvers<BrowserPod & { address: string }>();
   const keeperRunning = Promise.withResolvers<void>();
@@ -76,9 +68,7 @@ export async function launchPod(
       if (keeper === 'running') keeperRunning.resolve();
       if (phase === 'running' && address !== null) running.resolve({ ...seen, address });
       if (phase === 'ended')
-        failed.abort(
-          new Error(`The browser ended before it was ready: ${reason ?? `exit code ${exitCode}`}`),
-        );
+        bounds.fail(`The browser ended before it was ready: ${reason ?? `exit code ${exitCode}`}`);
       if (isHopeless) giveUp();
     },
     signal,
@@ -100,10 +90,7 @@ export async function launchPod(
     await removePod(cluster, pod).catch(() => unremoved(pod));
     throw new LaunchFailed(messageOf(cause), output);
   } finally {
-    clearTimeout(timer);
     clearTimeout(failing);
-    // Ends the following, and closes the sockets of checks that still wait.
-    failed.abort(new Error('The launch is over'));
   }
 }
 

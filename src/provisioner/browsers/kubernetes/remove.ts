@@ -1,5 +1,5 @@
 import { retry } from '#src/async/retry.ts';
-import { keepTail, splitLines } from '../output.ts';
+import { tailOf } from '../output.ts';
 import { statusOf, type Cluster } from './cluster.ts';
 import { BROWSER } from './naming.ts';
 
@@ -72,15 +72,11 @@ export async function removeSecret(cluster: Cluster, name: string): Promise<void
 /** The last lines of a browser's output, at most 2 KiB; empty where there is none (any more). */
 export async function lastOutput(cluster: Cluster, name: string): Promise<string> {
   const { api, namespace, bounded } = cluster;
-  const tail = keepTail();
   try {
     const container = { container: BROWSER, tailLines: LOG_LINES, limitBytes: LOG_BYTES };
-    const text = await api.readNamespacedPodLog({ name, namespace, ...container }, bounded());
-    const lines = splitLines((line) => tail.add(line));
-    lines(text);
-    lines('\n');
+    return tailOf([await api.readNamespacedPodLog({ name, namespace, ...container }, bounded())]);
   } catch (error) {
     if (statusOf(error) === null) throw error;
+    return '';
   }
-  return tail.text();
 }

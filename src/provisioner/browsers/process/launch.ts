@@ -5,6 +5,7 @@ import { within } from '#src/async/timeout.ts';
 import { LaunchFailed, type BrowserSpec, type RunningBrowser } from '../browsers.ts';
 import type { CdpEndpoint } from '../chromium/flags.ts';
 import { cdpReady } from '../chromium/ready.ts';
+import { boundLaunch } from '../until-ready.ts';
 import {
   fillFolder,
   makeBrowserFolder,
@@ -75,7 +76,7 @@ export async function startBrowser(
   stopped: AbortSignal,
 ): Promise<{ processes: BrowserProcesses; browser: RunningBrowser }> {
   for (let attempt = 1; ; attempt += 1) {
-    using bounds = launchBounds(site.launchTimeoutMs, stopped);
+    using bounds = boundLaunch(site.launchTimeoutMs, stopped);
     const processes = await startPrograms(site, spec, bounds.signal);
     try {
       const cdp = await whenReady(processes, bounds.signal);
@@ -146,18 +147,6 @@ export async function wasClosed(
   } catch {
     return false;
   }
-}
-
-/** @returns a signal that aborts when the launch has taken too long or is stopped */
-function launchBounds(timeoutMs: number, stopped: AbortSignal) {
-  const tooLate = new AbortController();
-  const timer = setTimeout(() => {
-    tooLate.abort(new Error(`The browser was not ready within ${timeoutMs} ms`));
-  }, timeoutMs);
-  return {
-    signal: AbortSignal.any([tooLate.signal, stopped]),
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
 }
 
 async function startPrograms(
