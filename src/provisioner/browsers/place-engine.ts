@@ -11,20 +11,25 @@ export type Place = {
   egress: BrowserAddress | null;
 };
 
-/** A browser that this process launches, has launched or has adopted. */
-export type PlacedBrowser<P extends Place, End> = OwnBrowser & {
-  readonly workloadId: string;
-  /** Null while it is being launched. */
-  launched: P | null;
-  /** Set where its place has ended, even before `launched` is set. */
-  exit: End | null;
+/** What is known of a place; `P` is null while it is being launched. */
+export type KnownPlace<P extends Place | null> = {
+  launched: P;
+  /** The session that its browser is assigned to. */
+  sessionId: string | null;
   /** The image that it runs from. */
   image: string;
   /** Whether its profile is read after its close: then it is removed by its stop alone. */
   keepsProfile: boolean;
-  /** Resolves when it has ended without a stop. */
-  ended: PromiseWithResolvers<BrowserExit['reason']>;
 };
+
+/** A browser that this process launches, has launched or has adopted. */
+export type PlacedBrowser<P extends Place, End> = OwnBrowser &
+  KnownPlace<P | null> & {
+    /** Set where its place has ended, even before `launched` is set. */
+    exit: End | null;
+    /** Resolves when it has ended without a stop. */
+    ended: PromiseWithResolvers<BrowserExit['reason']>;
+  };
 
 /** A place as the engine lists it, running or ended. */
 export type ListedPlace = {
@@ -36,10 +41,7 @@ export type ListedPlace = {
 
 /** The place of an earlier process' browser. */
 export type FoundPlace<P extends Place, End> = {
-  launched: P;
-  sessionId: string | null;
-  image: string;
-  keepsProfile: boolean;
+  place: KnownPlace<P>;
   /** Tells of an end that came before the browser was known here. */
   catchUp: (own: PlacedBrowser<P, End>) => Promise<void> | void;
 };

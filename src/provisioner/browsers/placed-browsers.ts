@@ -6,7 +6,7 @@ import type { BrowserSpec, ObservedBrowser, RunningBrowser } from './browsers.ts
 import { closeBrowser } from './chromium/close.ts';
 import { isClose } from './chromium/closed.ts';
 import { OwnBrowsers } from './own-browsers.ts';
-import type { FoundPlace, Place, PlacedBrowser, PlaceEnd, PlaceEngine } from './place-engine.ts';
+import type { KnownPlace, Place, PlacedBrowser, PlaceEnd, PlaceEngine } from './place-engine.ts';
 import { serveEgress } from './relay-connections.ts';
 
 export type PlacedOptions = {
@@ -27,31 +27,35 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
   readonly folders: BrowserFolders;
   readonly onBuild?: NonNullable<Browsers['onBuild']>;
   readonly storedBytes?: NonNullable<Browsers['storedBytes']>;
-  readonly #engine: PlaceEngine<P, End>;
-  readonly #options: PlacedOptions;
-  readonly #own = new OwnBrowsers<PlacedBrowser<P, End>>(({ launched }, workloadId) =>
+  /** What its engine knows of its browsers. */
+  readonly own = new OwnBrowsers<PlacedBrowser<P, End>>(({ launched }, workloadId) =>
     this.#engine.remove(workloadId, launched),
   );
-  readonly #availability: Availability;
+  /** Its engine tells when it is away, and when it answers again. */
+  readonly availability: Availability;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly #engine: PlaceEngine<P, End>;
+  readonly #launchTimeoutMs: number;
   readonly #ending = new DisposableStack();
   #watcher: Awaited<ReturnType<PlaceEngine<P, End>['watch']>> | null = null;
 
   /** @param engineFor the engine that tells these browsers of what happens to them */
   constructor(
     engineFor: (browsers: PlacedBrowsers<P, End>) => PlaceEngine<P, End>,
-    options: PlacedOptions,
+    { launchTimeoutMs, log }: PlacedOptions,
   ) {
     const engine = engineFor(this);
     const { kind, folders, image, guard, checkEveryMs } = engine;
     this.#engine = engine;
-    this.#options = options;
-    this.#availability = createAvailability(guard, options.log, checkEveryMs);
+    this.#launchTimeoutMs = launchTimeoutMs;
+    this.log = log;
+    this.availability = createAvailability(guard, log, checkEveryMs);
     this.kind = kind;
     this.folders = folders;
     if (image.onChange !== undefined) this.onBuild = (listener) => image.onChange?.(listener);
     if (engine.profileBytes !== undefined)
       this.storedBytes = async (workloadId) => {
-        const own = this.#own.get(workloadId);
+        const own = this.own.get(workloadId);
         // Without a profile all of it is in the container's memory.
         if (own?.keepsProfile !== true || own.launched === null) return null;
         return (await engine.profileBytes?.(own.launched)) ?? null;
@@ -69,7 +73,7 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
   }
 
   isOutdated(workloadId: string): boolean {
-    const own = this.#own.get(workloadId);
+    const own = this.own.get(workloadId);
     return own !== undefined && own.image !== this.#engine.image.now().id;
   }
 
@@ -86,42 +90,42 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
 
   async launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId, profile } = spec;
-    this.#own.assertCanLaunch(workloadId);
+    this.own.assertCanLaunch(workloadId);
     const stopped = new AbortController();
-    const bounds = { timeoutMs: this.#options.launchTimeoutMs, stopped: stopped.signal };
+    const bounds = { timeoutMs: this.#launchTimeoutMs, stopped: stopped.signal };
     const launching = this.#engine.launch(spec, bounds);
     const { id: image } = this.#engine.image.now();
     const begun = { launched: null, sessionId: null, image, keepsProfile: profile !== undefined };
-    const own = this.#add(workloadId, begun, launching, stopped);
+    const own = this.#add(workloadId, begun, { launching, stopped });
     try {
       const launched = await launching;
       own.launched = launched;
       serveEgress(launched, spec.egress, stopped.signal);
-      if (own.exit !== null) this.handleExit(own, own.exit);
+      if (own.exit !== null) this.handleExit(workloadId, own, own.exit);
       return launched.browser;
     } catch (error) {
-      this.#own.delete(workloadId);
+      this.own.delete(workloadId);
       if (!stopped.signal.aborted) await this.checkEngine();
       throw error;
     }
   }
 
   async stop(workloadId: string): Promise<void> {
-    const own = this.#own.get(workloadId);
+    const own = this.own.get(workloadId);
     // Also what a failed launch or an earlier process has left.
     if (own === undefined) await this.#engine.remove(workloadId, null);
-    else await this.#own.stop(workloadId, own);
+    else await this.own.stop(workloadId, own);
   }
 
   async close(workloadId: string, withinMs: number): Promise<boolean> {
-    const own = this.#own.get(workloadId);
+    const own = this.own.get(workloadId);
     if (own === undefined || own.launched === null) return false;
     const { browser } = own.launched;
     return (await closeBrowser(browser, own.ended.promise, withinMs)) === 'browser_closed';
   }
 
   readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
-    const own = this.#own.get(workloadId);
+    const own = this.own.get(workloadId);
     if (own?.keepsProfile !== true || own.launched === null)
       throw new Error(`${workloadId} has no profile here`);
     return this.#engine.readProfile(own.launched, own.exit !== null, signal);
@@ -132,19 +136,19 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
     const ids = new Set(listed.map(({ workloadId }) => workloadId));
     const observed = await Promise.all(
       listed.map(async ({ workloadId, sessionId, look }) => {
-        const own = this.#own.get(workloadId);
+        const own = this.own.get(workloadId);
         return own === undefined
           ? { workloadId, sessionId, ...(await look()) }
           : { workloadId, sessionId: own.sessionId ?? sessionId, adoptable: runningOf(own) };
       }),
     );
-    const launching = this.#own.entries().filter(([workloadId]) => !ids.has(workloadId));
+    const launching = this.own.entries().filter(([workloadId]) => !ids.has(workloadId));
     const none = { sessionId: null, adoptable: null };
     return [...observed, ...launching.map(([workloadId]) => ({ workloadId, ...none }))];
   }
 
   async assign(workloadId: string, sessionId: string): Promise<void> {
-    const own = this.#own.get(workloadId);
+    const own = this.own.get(workloadId);
     if (own === undefined || own.launched === null) return;
     const before = own.sessionId;
     own.sessionId = sessionId;
@@ -152,29 +156,30 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
   }
 
   async memoryUsed(workloadId: string): Promise<number | null> {
-    const launched = this.#own.get(workloadId)?.launched ?? null;
+    const launched = this.own.get(workloadId)?.launched ?? null;
     return launched === null ? null : this.#engine.memoryUsed(launched);
   }
 
   async adopt(workloadId: string, egress?: EgressEndpoint): Promise<RunningBrowser | null> {
-    const known = this.#own.get(workloadId);
+    const known = this.own.get(workloadId);
     if (known !== undefined) return runningOf(known);
     const found = await this.#engine.find(workloadId, egress !== undefined);
     if (found === null) return null;
-    const { launched, catchUp } = found;
-    const own = this.#add(workloadId, found, Promise.resolve());
-    serveEgress(launched, egress, own.stopped.signal);
-    await catchUp(own);
+    const { launched } = found.place;
+    const stopped = new AbortController();
+    const own = this.#add(workloadId, found.place, { launching: Promise.resolve(), stopped });
+    serveEgress(launched, egress, stopped.signal);
+    await found.catchUp(own);
     // One that has just ended is adopted too: its end follows.
-    return this.#own.get(workloadId) === undefined ? null : launched.browser;
+    return this.own.get(workloadId) === undefined ? null : launched.browser;
   }
 
   onExit(listener: (exit: BrowserExit) => void): void {
-    this.#own.onExit(listener);
+    this.own.onExit(listener);
   }
 
   onAvailable(listener: (isAvailable: boolean) => void): void {
-    this.#availability.onChange(listener);
+    this.availability.onChange(listener);
   }
 
   async leave(): Promise<void> {
@@ -185,70 +190,49 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
     await this.#close(() => true);
   }
 
-  /** For the engine: the browser of a workload. */
-  get(workloadId: string): PlacedBrowser<P, End> | undefined {
-    return this.#own.get(workloadId);
-  }
-
-  /** For the engine: the browsers whose launch is over. */
-  launched(): PlacedBrowser<P, End>[] {
-    const all = this.#own.entries().map(([, own]) => own);
-    return all.filter(({ launched }) => launched !== null);
-  }
-
-  /** For the engine: a browser has ended. What it tells first counts. */
-  handleExit(own: PlacedBrowser<P, End>, exit: End): void {
+  /** Its engine tells of an end: what it tells first counts. */
+  handleExit(workloadId: string, own: PlacedBrowser<P, End>, exit: End): void {
     own.exit ??= exit;
     if (own.launched === null || own.stopped.signal.aborted) return;
     // From here on it counts as stopped, so that its exit is reported once.
     own.stopped.abort();
-    const { workloadId } = own;
-    this.#reportExit(own, own.launched, own.exit).catch((error: unknown) =>
-      this.#options.log.warn({ err: error, workloadId }, 'failed to report the end of a browser'),
+    this.#reportExit(workloadId, own, own.launched, own.exit).catch((error: unknown) =>
+      this.log.warn({ err: error, workloadId }, 'failed to report the end of a browser'),
     );
-  }
-
-  /** For the engine: it does not answer. */
-  engineLost(): void {
-    this.#availability.engineLost();
-  }
-
-  /** For the engine: it answers again. */
-  engineBack(): Promise<void> {
-    return this.#availability.engineBack();
   }
 
   /** After a failure: reports a lost engine at once, since what it tells may lag. */
   async checkEngine(): Promise<void> {
     if (await this.#engine.isAnswering()) return;
-    this.engineLost();
+    this.availability.engineLost();
     this.#watcher?.reconnect();
   }
 
   #add(
     workloadId: string,
-    begun: Omit<FoundPlace<P, End>, 'launched' | 'catchUp'> & { launched: P | null },
-    launching: Promise<unknown>,
-    stopped = new AbortController(),
+    place: KnownPlace<P | null>,
+    begun: Pick<PlacedBrowser<P, End>, 'launching' | 'stopped'>,
   ): PlacedBrowser<P, End> {
-    const { launched, sessionId, image, keepsProfile } = begun;
     const ended: PlacedBrowser<P, End>['ended'] = Promise.withResolvers();
-    const rest = { launched, sessionId, image, keepsProfile, removal: null, exit: null };
-    const own = { workloadId, stopped, launching, ended, ...rest };
-    this.#own.set(workloadId, own);
+    const own = { ...place, ...begun, ended, removal: null, exit: null };
+    this.own.set(workloadId, own);
     return own;
   }
 
   /** Reports an end without a stop, after the rest of the browser has been removed. */
-  async #reportExit(own: PlacedBrowser<P, End>, place: P, exit: End): Promise<void> {
-    const { workloadId } = own;
+  async #reportExit(
+    workloadId: string,
+    own: PlacedBrowser<P, End>,
+    place: P,
+    exit: End,
+  ): Promise<void> {
     const end = await this.#engine.explain(own, place, exit);
     const { exitCode, endedAt, output, told } = end;
     const reason = reasonOf(end);
     const hasProfile = reason === 'browser_closed' && own.keepsProfile;
-    const unfinished = hasProfile ? '' : await this.#own.removeAfterExit(workloadId, own);
+    const unfinished = hasProfile ? '' : await this.own.removeAfterExit(workloadId, own);
     own.ended.resolve(reason);
-    this.#own.reportExit({
+    this.own.reportExit({
       workloadId,
       reason,
       exitCode,
@@ -262,10 +246,10 @@ export class PlacedBrowsers<P extends Place, End> implements Browsers {
 
   async #close(mustStop: (own: PlacedBrowser<P, End>) => boolean): Promise<void> {
     try {
-      await this.#own.close(mustStop);
+      await this.own.close(mustStop);
     } finally {
       this.#ending.dispose();
-      this.#availability[Symbol.dispose]();
+      this.availability[Symbol.dispose]();
       await this.#watcher?.[Symbol.asyncDispose]();
     }
   }

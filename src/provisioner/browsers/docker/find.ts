@@ -1,11 +1,12 @@
 import type Docker from 'dockerode';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { Endpoint, RunningBrowser } from '../browsers.ts';
+import type { Endpoint, ObservedBrowser, RunningBrowser } from '../browsers.ts';
 import type { ServersBrowser } from '../left-servers.ts';
 import { browserAt } from '../until-ready.ts';
 import { removeContainer } from './container.ts';
+import { closedAtOf } from './container-exit.ts';
 import { bounded } from './engine.ts';
-import { hasProfile } from './folders/profile-volume.ts';
+import { hasProfile, unpause } from './folders/profile-volume.ts';
 import {
   CDP_PORT,
   EGRESS_PORT,
@@ -109,6 +110,18 @@ function endpointOf(
   return network === undefined || network.IPAddress === ''
     ? null
     : { host: network.IPAddress, port };
+}
+
+/** Looks at a container of an earlier process. */
+export async function look(
+  { docker }: Pick<DockerSite, 'docker'>,
+  found: FoundContainer,
+): Promise<Pick<ObservedBrowser, 'adoptable' | 'closedAt'>> {
+  const container = docker.getContainer(found.containerId);
+  if (found.isPaused) await unpause(container);
+  if (found.isRunning) return { adoptable: await findBrowser(found) };
+  const closedAt = await closedAtOf(container);
+  return { adoptable: null, ...(closedAt !== null && { closedAt }) };
 }
 
 /** The browser in a container of an earlier process; null if none answers. */

@@ -71,8 +71,8 @@ async function open(changes: Partial<PlaceEngine<Place, PlaceEnd>> = {}) {
   await browsers.watch();
   /** Its engine tells of an end. */
   const end = (workloadId: string, how: Partial<PlaceEnd> = {}) => {
-    const own = browsers.get(workloadId);
-    if (own !== undefined) browsers.handleExit(own, { ...ENDED, ...how });
+    const own = browsers.own.get(workloadId);
+    if (own !== undefined) browsers.handleExit(workloadId, own, { ...ENDED, ...how });
   };
   return { browsers, end, exits, exit: first.promise, labels, removed, calls };
 }
@@ -109,7 +109,7 @@ test.each([
   expect(await exit).toMatchObject({ workloadId: 'wl_1', endedAt: 1_000, ...expected });
   expect(removed).toEqual([['wl_1', true]]);
   expect(exits).toHaveLength(1);
-  expect(browsers.get('wl_1')).toBeUndefined();
+  expect(browsers.own.get('wl_1')).toBeUndefined();
 });
 
 test('a browser that ends before its launch resolves is reported after that', async () => {
@@ -151,7 +151,7 @@ test('an end names what could not be removed; that stays listed, and a stop trie
   await expect(browsers.stop('wl_1')).rejects.toThrow('away');
   isAway = false;
   await browsers.stop('wl_1');
-  expect(browsers.get('wl_1')).toBeUndefined();
+  expect(browsers.own.get('wl_1')).toBeUndefined();
 });
 
 test('a list has what the engine has, what is known here, and what is being launched', async () => {
@@ -192,19 +192,21 @@ test('a failed launch leaves nothing here, and tells at once that the engine is 
   await expect(browsers.launch(specOf('wl_1'))).rejects.toThrow('no');
   expect(available).toEqual([false]);
   expect(calls.reconnected).toBe(1);
-  expect(browsers.get('wl_1')).toBeUndefined();
-  await browsers.engineBack();
+  expect(browsers.own.get('wl_1')).toBeUndefined();
+  await browsers.availability.engineBack();
   expect(available).toEqual([false, true]);
 });
 
 test('an adopted browser is known here, also one whose end came before', async () => {
   const found = (workloadId: string, ends: boolean): FoundPlace<Place, PlaceEnd> => ({
-    launched: placeOf(workloadId),
-    sessionId: 'ses_1',
-    image: 'older',
-    keepsProfile: false,
+    place: {
+      launched: placeOf(workloadId),
+      sessionId: 'ses_1',
+      image: 'older',
+      keepsProfile: false,
+    },
     catchUp: (own) => {
-      if (ends) browsers.handleExit(own, ENDED);
+      if (ends) browsers.handleExit(workloadId, own, ENDED);
     },
   });
   const { browsers, exit } = await open({
