@@ -168,7 +168,7 @@ function following(
     watch: () => watchContainers(docker, filter, handlers),
     async explain(own, { containerId }, seen) {
       const container = docker.getContainer(containerId);
-      // The engine knows an exit that no event has reported, unless the container is removed already.
+      // The engine knows an exit that no event has reported, unless the container is gone already.
       const exit = seen.exitCode === null ? ((await readExit(container)) ?? seen) : seen;
       const output = await lastOutput(container).catch(String);
       const killedAt = memoryKilledAt.get(own) ?? -Infinity;
