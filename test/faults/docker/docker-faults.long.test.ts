@@ -111,7 +111,7 @@ describe.runIf(hasDocker())('an image', () => {
     const said: string[] = [];
     expect(await ensureRulesImage(engine, (line) => said.push(line))).toBe(tag);
     expect(said[0]).toContain('Building the network rules');
-    expect(said).toContainEqual(expect.stringContaining('step 2 of 3'));
+    expect(said).toContainEqual(expect.stringMatching(/step 2 of \d+/));
     expect(said.at(-1)).toMatch(/Built .* in \d+ s/);
     expect(await ensureRulesImage(engine, (line) => said.push(line))).toBe(tag);
     expect(said.at(-1)).toMatch(/Built/);
