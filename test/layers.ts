@@ -105,12 +105,13 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   // What the API and the role that sends have in common of webhooks.
   'src/webhooks': ['events', 'src/domain', 'src/async', 'src/host', 'src/event-store', ...common],
-  // How a browser's sockets are reached, for the two roles that reach them.
+  // How a browser's sockets are reached, and the client of CDP, for the roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
   'src/api': [
     ...core,
     'src/history',
+    'src/browser-link',
     'src/audit',
     'src/operator',
     'src/recordings',
@@ -269,15 +270,8 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   yazl: ['src/api'],
   // No process of the service loads it.
   '@duckdb': ['src/cli/sql'],
-  // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   yauzl: ['src/extensions'],
-  ws: [
-    'src/gateway',
-    'src/api/pages',
-    'simulated',
-    'kubernetes',
-    'src/provisioner/browsers/chromium',
-  ],
+  ws: ['src/gateway', 'src/api/pages', 'src/browser-link', 'simulated', 'kubernetes'],
   'proxy-chain': ['src/provisioner/egress'],
   'chromium-bidi': ['src/gateway'],
   selfsigned: ['src/gateway'],

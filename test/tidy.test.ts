@@ -210,6 +210,11 @@ describe('one mechanism of each kind', () => {
       'src/async/bounded-map.ts',
       /\[oldest[^\]]*\] = .*keys\(\)|\.keys\(\)\.take\(/,
     ],
+    [
+      'a client of CDP',
+      'src/browser-link/cdp.ts',
+      /stringify\(\{ id(?:: \w+)?, method\b|'Target\.attachToTarget', /,
+    ],
     ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
   ])('%s: %s', (_, home, pattern) => {
     const found = codeWith(judged, pattern);

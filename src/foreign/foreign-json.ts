@@ -49,3 +49,16 @@ function requireSimple(bytes: Uint8Array, depthMax: number): void {
   }
   if (values > VALUES_MAX) throw new RangeError(`JSON of more than ${VALUES_MAX} values`);
 }
+
+/** @throws SyntaxError if a value that was parsed is no object */
+export function readObject(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new SyntaxError('an object is missing');
+  return value as Record<string, unknown>;
+}
+
+/** @throws SyntaxError if a value that was parsed is no text */
+export function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw new SyntaxError('a text is missing');
+  return value;
+}

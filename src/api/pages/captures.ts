@@ -1,13 +1,13 @@
 import { sleep } from '#src/async/sleep.ts';
+import { CdpRefusal } from '#src/browser-link/cdp.ts';
+import { readObject, textOf } from '#src/foreign/foreign-json.ts';
 import {
   marginsOf,
   type PageAsked,
   type PdfAsked,
   type ScreenshotAsked,
 } from '../schemas/pages/page-call.ts';
-import { CdpRefusal } from './cdp.ts';
 import { PDF } from './document-responses.ts';
-import { readObject, textOf } from './page-events.ts';
 import {
   DocumentGone,
   untilThere,

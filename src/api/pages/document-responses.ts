@@ -1,5 +1,5 @@
-import type { CdpConnection } from './cdp.ts';
-import { textOf, type PageEvent, type PausedResponse } from './page-events.ts';
+import { textOf } from '#src/foreign/foreign-json.ts';
+import type { PageCdp, PageEvent, PausedResponse } from './page-events.ts';
 
 export const PDF = 'application/pdf';
 
@@ -11,17 +11,14 @@ type Paused = Extract<PageEvent, { method: 'Fetch.requestPaused' }>;
 
 /** Lets each request go on, and knows how the page's own document was answered. */
 export class DocumentResponses {
-  readonly #cdp: CdpConnection;
+  readonly #cdp: PageCdp;
   readonly #mainFrame: string;
   readonly #keepsPdf: boolean;
   #last: PausedResponse | null = null;
   #pdf: { url: string; bytes: Buffer } | null = null;
 
   /** @param keepsPdf whether the bytes of a PDF are kept: the page that shows it has none */
-  constructor(
-    cdp: CdpConnection,
-    { mainFrame, keepsPdf }: { mainFrame: string; keepsPdf: boolean },
-  ) {
+  constructor(cdp: PageCdp, { mainFrame, keepsPdf }: { mainFrame: string; keepsPdf: boolean }) {
     this.#cdp = cdp;
     this.#mainFrame = mainFrame;
     this.#keepsPdf = keepsPdf;

@@ -1,4 +1,5 @@
-import { parseForeignJson } from '#src/foreign/foreign-json.ts';
+import { readAnswer, type Cdp, type CdpMessage } from '#src/browser-link/cdp.ts';
+import { parseForeignJson, readObject, textOf } from '#src/foreign/foreign-json.ts';
 
 /** The parts of a browser's events that a call needs; those of the browser have no session. */
 export type PageEvent = { sessionId: string | null } & (
@@ -10,6 +11,9 @@ export type PageEvent = { sessionId: string | null } & (
   | { method: 'Fetch.authRequired'; requestId: string }
   | { method: 'Fetch.requestPaused'; requestId: string; response: PausedResponse | null }
 );
+
+/** A call's connection to its browser. */
+export type PageCdp = Cdp<PageEvent>;
 
 /** The answer to a request of a frame, before it has it. Names of headers are in lower case. */
 export type PausedResponse = {
@@ -36,11 +40,20 @@ const ATTACHED = new RegExp(`"params":\\{"sessionId":"${ID}"`);
 const FRAME = new RegExp(`"params":\\{"frameId":"${ID}"`);
 const HAS_STATUS = '"responseStatusCode":';
 
+const ANSWER = Buffer.from('{"id":');
+
 /**
- * The event, if it is used; null: any other message.
- * @throws SyntaxError if it is cut or garbled
+ * Reads answers, and of events those that are used, known by their first bytes; null: any other.
+ * @throws SyntaxError if it is cut or garbled, RangeError if an answer has too many values
  */
-export function readEvent(data: Buffer): PageEvent | null {
+export function readPageMessage(data: Buffer, bytesMax: number): CdpMessage<PageEvent> | null {
+  if (data.subarray(0, ANSWER.length).equals(ANSWER))
+    return readAnswer(readObject(parseForeignJson(data, { bytesMax })));
+  const event = readEvent(data);
+  return event === null ? null : { event };
+}
+
+function readEvent(data: Buffer): PageEvent | null {
   const head = data.subarray(0, HEAD_BYTES).toString('latin1');
   const [, method = ''] = METHOD.exec(head) ?? [];
   const tail = data.subarray(-TAIL_BYTES).toString('latin1');
@@ -103,17 +116,4 @@ function responseOf(data: Buffer): PausedResponse | null {
     status,
     headers: new Map(headers.map(([name = '', value = '']) => [name.toLowerCase(), value])),
   };
-}
-
-/** @throws SyntaxError if it is none */
-export function readObject(value: unknown): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new SyntaxError('an object is missing');
-  return value as Record<string, unknown>;
-}
-
-/** @throws SyntaxError if it is none */
-export function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new SyntaxError('a text is missing');
-  return value;
 }

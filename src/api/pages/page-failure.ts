@@ -1,5 +1,5 @@
+import { CdpRefusal, ConnectionLost } from '#src/browser-link/cdp.ts';
 import { reject, type Rejection } from '#src/errors.ts';
-import { CdpRefusal, ConnectionLost } from './cdp.ts';
 import { PDF, typeOf } from './document-responses.ts';
 import type { PausedResponse } from './page-events.ts';
 

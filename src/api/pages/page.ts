@@ -1,8 +1,9 @@
 import { sleep } from '#src/async/sleep.ts';
 import { within } from '#src/async/timeout.ts';
+import { CdpRefusal } from '#src/browser-link/cdp.ts';
+import { readObject, textOf } from '#src/foreign/foreign-json.ts';
 import type { ContentAsked } from '../schemas/pages/page-call.ts';
-import { CdpRefusal, type CdpConnection } from './cdp.ts';
-import { readObject, textOf } from './page-events.ts';
+import type { PageCdp } from './page-events.ts';
 import { DocumentProgress } from './document-progress.ts';
 import { DocumentResponses } from './document-responses.ts';
 import {
@@ -69,10 +70,9 @@ type PageOptions = {
 };
 
 /** Takes the browser's blank page, or makes one, with a size of its own. */
-export async function takePage(cdp: CdpConnection, options: PageOptions): Promise<Page> {
+export async function takePage(cdp: PageCdp, options: PageOptions): Promise<Page> {
   const targetId = await blankPage(cdp);
-  const attached = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
-  const sessionId = textOf(attached['sessionId']);
+  const sessionId = await cdp.attach(targetId);
   // The main frame of a page has the id of its target.
   const progress = new DocumentProgress(targetId);
   const responses = new DocumentResponses(cdp, { mainFrame: targetId, keepsPdf: options.keepsPdf });
@@ -80,7 +80,7 @@ export async function takePage(cdp: CdpConnection, options: PageOptions): Promis
   const crashed = Promise.withResolvers<never>();
   crashed.promise.catch(() => undefined);
   // Who waits for an event has no command that would say so.
-  cdp.lost.catch(crashed.reject);
+  cdp.closed.catch(crashed.reject);
   const send: Page['send'] = (method, params) =>
     Promise.race([cdp.send(method, params, sessionId), crashed.promise]);
   cdp.onEvent((event) => {
@@ -107,7 +107,7 @@ export async function takePage(cdp: CdpConnection, options: PageOptions): Promis
 }
 
 /** A session that was not used yet has a blank page; one with a profile may have more. */
-async function blankPage(cdp: CdpConnection): Promise<string> {
+async function blankPage(cdp: PageCdp): Promise<string> {
   const { targetInfos } = await cdp.send('Target.getTargets');
   const targets = Array.isArray(targetInfos) ? targetInfos.map(readObject) : [];
   const blank = targets.find(({ type, url }) => type === 'page' && url === 'about:blank');
@@ -116,7 +116,7 @@ async function blankPage(cdp: CdpConnection): Promise<string> {
 }
 
 type Parts = {
-  cdp: CdpConnection;
+  cdp: PageCdp;
   responses: DocumentResponses;
   /** Resolves with the name of the file that the page saves in place of a document. */
   saved: Promise<string>;

@@ -1,7 +1,8 @@
 import { sleep } from '#src/async/sleep.ts';
-import { CdpRefusal, type CdpConnection } from './cdp.ts';
+import { CdpRefusal } from '#src/browser-link/cdp.ts';
+import { readObject, textOf } from '#src/foreign/foreign-json.ts';
 import { PDF } from './document-responses.ts';
-import { readObject, textOf } from './page-events.ts';
+import type { PageCdp } from './page-events.ts';
 
 /** Chromium's own extension, which shows a PDF in a frame of its own below the document's. */
 const VIEWER = 'chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/';
@@ -23,8 +24,8 @@ const HAS_ENDED = `(() => {
  * @param send commands to the page
  */
 export async function untilPdfsShown(
-  cdp: CdpConnection,
-  send: CdpConnection['send'],
+  cdp: PageCdp,
+  send: (method: string) => Promise<Record<string, unknown>>,
   signal: AbortSignal,
 ): Promise<void> {
   const sessions = new Map<string, string>();
@@ -63,7 +64,7 @@ function pdfFrames(page: Record<string, unknown>): string[] {
   return found;
 }
 
-async function viewersOf(cdp: CdpConnection, frames: readonly string[]) {
+async function viewersOf(cdp: PageCdp, frames: readonly string[]) {
   const { targetInfos } = await cdp.send('Target.getTargets', { filter: [{}] });
   const targets = Array.isArray(targetInfos) ? targetInfos.map(readObject) : [];
   return targets.flatMap(({ url, targetId, parentFrameId }) =>
@@ -76,14 +77,13 @@ async function viewersOf(cdp: CdpConnection, frames: readonly string[]) {
 }
 
 async function hasEnded(
-  cdp: CdpConnection,
+  cdp: PageCdp,
   targetId: string,
   sessions: Map<string, string>,
 ): Promise<boolean> {
   let sessionId = sessions.get(targetId);
   if (sessionId === undefined) {
-    const attached = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
-    sessionId = textOf(attached['sessionId']);
+    sessionId = await cdp.attach(targetId);
     sessions.set(targetId, sessionId);
   }
   const asked = { expression: HAS_ENDED, returnByValue: true };

@@ -1,5 +1,5 @@
-import { CdpRefusal, type CdpConnection } from './cdp.ts';
-import type { PageEvent } from './page-events.ts';
+import { CdpRefusal } from '#src/browser-link/cdp.ts';
+import type { PageCdp, PageEvent } from './page-events.ts';
 
 /**
  * What a browser asks a person: a call has none, and a page may wait for the answer for ever. It is
@@ -31,7 +31,7 @@ const ASKED = [
  * Has the browser ask this connection, and refuses what has to be refused before it is asked for.
  * @param granted what the session's pages are granted, as its create named it
  */
-export async function refusePrompts(cdp: CdpConnection, granted: readonly string[]): Promise<void> {
+export async function refusePrompts(cdp: PageCdp, granted: readonly string[]): Promise<void> {
   await Promise.all([
     cdp.send('Fetch.enable', { handleAuthRequests: true, patterns: REQUESTS }),
     // Windows that the page opens: a dialog of theirs holds up a renderer that both may share.
@@ -48,7 +48,7 @@ export async function refusePrompts(cdp: CdpConnection, granted: readonly string
 }
 
 /** Answers an event that asks something; a browser that does not take the answer knows better. */
-export function answerPrompt(cdp: CdpConnection, event: PageEvent): void {
+export function answerPrompt(cdp: PageCdp, event: PageEvent): void {
   const send = (method: string, params: object, sessionId: string | null) =>
     void cdp.send(method, params, sessionId ?? undefined).catch(() => undefined);
   switch (event.method) {

@@ -1,9 +1,10 @@
+import { ConnectionLost } from '#src/browser-link/cdp.ts';
 import { createJudge } from '#src/domain/egress/rules.ts';
 import { readHost } from '#src/domain/egress/hosts.ts';
 import type { EgressRules } from '#events/egress.ts';
 import type { PageAsked } from '../schemas/pages/page-call.ts';
 import { capturePage, messageBytesMax, resultBytesMax, type Captured } from './captures.ts';
-import { connectCdp, ConnectionLost } from './cdp.ts';
+import { connectPage } from './cdp.ts';
 import { takePage } from './page.ts';
 import { navigationFailed, PageFailure, tooLarge } from './page-failure.ts';
 
@@ -25,8 +26,8 @@ export async function visitPage(
   { asked, egress, granted = [], signal }: Visit,
 ): Promise<Captured> {
   const { url, viewport } = asked.body;
-  const bounds = { signal, messageBytesMax: messageBytesMax(asked.kind) };
-  using cdp = await connectCdp(address, bounds);
+  const bounds = { signal, bytesMax: messageBytesMax(asked.kind) };
+  using cdp = await connectPage(address, bounds);
   try {
     const keepsPdf = asked.kind === 'pdf';
     const page = await takePage(cdp, { viewport, url, granted, keepsPdf, signal });

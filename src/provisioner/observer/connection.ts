@@ -1,7 +1,7 @@
 import { within } from '#src/async/timeout.ts';
+import type { Cdp } from '#src/browser-link/cdp.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { BrowserSpec } from '../browsers/browsers.ts';
-import type { Cdp } from '../browsers/chromium/cdp.ts';
 import { createSource, listen } from './listeners.ts';
 import type { ObservedBrowserConnection, ObserverPart } from './part.ts';
 import { followTargets, type Attempt } from './targets.ts';

@@ -1,5 +1,5 @@
 import { within } from '#src/async/timeout.ts';
-import type { CdpEvent } from '../browsers/chromium/cdp.ts';
+import type { CdpEvent } from '#src/browser-link/cdp.ts';
 import { createSource, listen, type Source } from './listeners.ts';
 import type {
   ObservedBrowserConnection,

@@ -1,7 +1,8 @@
 import { within } from '#src/async/timeout.ts';
+import type { Cdp } from '#src/browser-link/cdp.ts';
 import type { LiveState, LocalStorage } from '#src/profiles/packed.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
-import { openCdp, type Cdp } from '../browsers/chromium/cdp.ts';
+import { openCdp } from '../browsers/chromium/cdp.ts';
 
 /**
  * What a running browser has not written into its profile's folder yet: cookies, and the local
@@ -113,10 +114,7 @@ async function restoreLocalStorage(
 }
 
 async function attach(connection: Cdp, targetId: string): Promise<string> {
-  const { sessionId } = await connection.send<{ sessionId: string }>('Target.attachToTarget', {
-    targetId,
-    flatten: true,
-  });
+  const sessionId = await connection.attach(targetId);
   await connection.send('DOMStorage.enable', {}, sessionId);
   return sessionId;
 }

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { connectCdp, ConnectionLost } from '#src/api/pages/cdp.ts';
-import { openCdp, TOO_LARGE, type CdpEvent } from '#src/provisioner/browsers/chromium/cdp.ts';
+import { connectPage } from '#src/api/pages/cdp.ts';
+import { ConnectionLost, type CdpEvent } from '#src/browser-link/cdp.ts';
+import { openCdp, TOO_LARGE } from '#src/provisioner/browsers/chromium/cdp.ts';
 import { cdpReady } from '#src/provisioner/browsers/chromium/ready.ts';
 
 /** A browser that a page has taken over: it may send anything to who speaks CDP with it. */
@@ -77,7 +78,7 @@ test('one call is given up where its browser answers with many values', async ()
   const { host, port } = await browserThat((socket) =>
     socket.on('message', () => socket.send(`{"id":1,"result":${VALUES}}`)),
   );
-  const bounds = { signal: never(), messageBytesMax: 32 * 1024 ** 2 };
-  using cdp = await connectCdp(`ws://${host}:${port}/`, bounds);
+  const options = { signal: never(), bytesMax: 32 * 1024 ** 2 };
+  using cdp = await connectPage(`ws://${host}:${port}/`, options);
   await expect(cdp.send('Page.navigate')).rejects.toThrow(ConnectionLost);
 });

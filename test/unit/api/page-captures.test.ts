@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { capturePage } from '#src/api/pages/captures.ts';
+import type { PageCdp } from '#src/api/pages/page-events.ts';
 import type { Page } from '#src/api/pages/page.ts';
 import { untilPdfsShown } from '#src/api/pages/pdf-viewer.ts';
 
@@ -64,7 +65,7 @@ describe('frames', () => {
     for (let depth = 0; depth < 100_000; depth += 1)
       frameTree = { frame, childFrames: [frameTree] };
     const send = async () => ({ frameTree });
-    const cdp = { send, onEvent() {}, lost: new Promise<never>(() => {}), [Symbol.dispose]() {} };
+    const cdp = { send } as unknown as PageCdp;
     await untilPdfsShown(cdp, send, new AbortController().signal);
   });
 
@@ -78,7 +79,7 @@ describe('frames', () => {
       if (looks === 2) frameTree = { frame };
       return { targetInfos: [] };
     };
-    const cdp = { send, onEvent() {}, lost: new Promise<never>(() => {}), [Symbol.dispose]() {} };
+    const cdp = { send } as unknown as PageCdp;
     await untilPdfsShown(cdp, send, new AbortController().signal);
     expect(looks).toBe(2);
   });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CdpRefusal, ConnectionLost } from '#src/api/pages/cdp.ts';
+import { CdpRefusal, ConnectionLost } from '#src/browser-link/cdp.ts';
 import { DocumentProgress } from '#src/api/pages/document-progress.ts';
 import { pageCrashed, rejectionOfBrowser } from '#src/api/pages/page-failure.ts';
 

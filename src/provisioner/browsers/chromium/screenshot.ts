@@ -1,7 +1,8 @@
 import { sleep } from '#src/async/sleep.ts';
 import { within } from '#src/async/timeout.ts';
+import type { Cdp } from '#src/browser-link/cdp.ts';
 import type { RunningBrowser } from '../browsers.ts';
-import { openCdp, type Cdp } from './cdp.ts';
+import { openCdp } from './cdp.ts';
 import { readTargets } from './version.ts';
 
 /** `quality` is that of JPEG, 0 to 100. */
@@ -115,16 +116,14 @@ async function startScreencast(
   { width, quality }: PictureOptions,
 ): Promise<string | null> {
   const size = { maxWidth: width, maxHeight: HEIGHT_MAX * width };
-  const attach = { targetId, flatten: true };
-  let attached: { sessionId: string } | null = null;
+  let sessionId: string | null = null;
   try {
-    attached = await cdp.send<{ sessionId: string }>('Target.attachToTarget', attach);
-    const { sessionId } = attached;
+    sessionId = await cdp.attach(targetId);
     await cdp.send('Page.startScreencast', { format: 'jpeg', quality, ...size }, sessionId);
     return sessionId;
   } catch (error) {
     if (!cdp.isOpen()) throw error;
-    if (attached !== null) await detach(cdp, attached.sessionId);
+    if (sessionId !== null) await detach(cdp, sessionId);
     return null;
   }
 }

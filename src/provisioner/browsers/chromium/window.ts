@@ -33,9 +33,9 @@ export async function openWindow(
     const page = targetInfos.find(({ type }) => type === 'page');
     if (page === undefined) throw new Error('the browser has no page');
     const { targetId } = page;
-    const [{ windowId }, { sessionId }] = await Promise.all([
+    const [{ windowId }, sessionId] = await Promise.all([
       cdp.send<{ windowId: number }>('Browser.getWindowForTarget', { targetId }),
-      cdp.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true }),
+      cdp.attach(targetId),
     ]);
     return {
       async sizes() {

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { CdpRefusal, connectCdp, ConnectionLost } from '#src/api/pages/cdp.ts';
+import { CdpRefusal, ConnectionLost } from '#src/browser-link/cdp.ts';
+import { connectPage } from '#src/api/pages/cdp.ts';
 import type { PageEvent } from '#src/api/pages/page-events.ts';
 
 /** The connection of one-call requests to a browser that says anything. */
@@ -13,7 +14,7 @@ afterEach(() => {
 });
 
 /** A browser that answers each command with what `answer` makes of its id. */
-async function connect(answer: (id: number, socket: WebSocket) => void, messageBytesMax = 400_000) {
+async function connect(answer: (id: number, socket: WebSocket) => void, bytesMax = 400_000) {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
   server.on('connection', (socket) =>
@@ -24,7 +25,7 @@ async function connect(answer: (id: number, socket: WebSocket) => void, messageB
   );
   const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const ending = new AbortController();
-  const cdp = await connectCdp(url, { signal: ending.signal, messageBytesMax });
+  const cdp = await connectPage(url, { signal: ending.signal, bytesMax });
   cleanup.push(() => {
     cdp[Symbol.dispose]();
     server.close();
@@ -144,7 +145,7 @@ describe('the connection ends', () => {
   it('and all that wait for an event know', async () => {
     const { cdp } = await connect((_id, socket) => socket.close());
     await failureOf(cdp.send('A.b'));
-    expect(await failureOf(cdp.lost)).toBeInstanceOf(ConnectionLost);
+    expect(await failureOf(cdp.closed)).toBeInstanceOf(ConnectionLost);
   });
 
   it('where the browser leaves thousands of commands without an answer', async () => {
@@ -160,13 +161,13 @@ describe('the connection ends', () => {
 });
 
 it('cannot be made where nothing listens, or after the signal', async () => {
-  const options = { signal: new AbortController().signal, messageBytesMax: 1 };
+  const options = { signal: new AbortController().signal, bytesMax: 1 };
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
   const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
   server.close();
   await once(server, 'close');
-  expect(await failureOf(connectCdp(url, options))).toBeInstanceOf(ConnectionLost);
+  expect(await failureOf(connectPage(url, options))).toBeInstanceOf(ConnectionLost);
   const signal = AbortSignal.abort(new Error('late'));
-  expect(await failureOf(connectCdp(url, { ...options, signal }))).toEqual(new Error('late'));
+  expect(await failureOf(connectPage(url, { ...options, signal }))).toEqual(new Error('late'));
 });
