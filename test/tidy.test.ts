@@ -215,6 +215,7 @@ describe('one mechanism of each kind', () => {
       'src/browser-link/cdp.ts',
       /stringify\(\{ id(?:: \w+)?, method\b|'Target\.attachToTarget', /,
     ],
+    ['a presenter of servers', 'src/operator/servers.ts', /limited_by: pool\?\.limitedBy/],
     ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
   ])('%s: %s', (_, home, pattern) => {
     const found = codeWith(judged, pattern);

@@ -32,6 +32,21 @@ export async function readServers(
   return states;
 }
 
+/** A server as the API and the command line show it: the names of the schema `OperatorServer`. */
+export function presentServer({ id, ip, status, poolMax, pool, leaks, browser }: ServerState) {
+  return {
+    id,
+    ip,
+    status,
+    pool_max: poolMax,
+    browser: browser?.version ?? null,
+    browser_built_at: browser?.builtAt ?? null,
+    target: pool?.target ?? null,
+    limited_by: pool?.limitedBy ?? null,
+    leaks: leaks === undefined ? null : leaks.browsers + leaks.sessions,
+  };
+}
+
 /** Drains or undrains a running server; the state after it, or why not. */
 export async function handleServerCommand(
   context: CommandContext,

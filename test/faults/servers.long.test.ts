@@ -28,14 +28,14 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
-async function list(): Promise<{ server_id: string; status: string; leaked_browsers: number }[]> {
+async function list(): Promise<{ id: string; status: string; leaks: number }[]> {
   return (await json(service, 'servers', 'list')) as Awaited<ReturnType<typeof list>>;
 }
 async function serverIds(): Promise<string[]> {
-  return (await list()).map(({ server_id: id }) => id);
+  return (await list()).map(({ id }) => id);
 }
 async function statusOf(id: string): Promise<string | undefined> {
-  return (await list()).find(({ server_id: one }) => one === id)?.status;
+  return (await list()).find((one) => one.id === id)?.status;
 }
 async function create(): Promise<{ id: string; status: string; autoscaler_server_id: string }> {
   const { status, body } = await service.request('POST', '/api/sessions', { duration: '1h' });
@@ -149,5 +149,5 @@ test('a killed provisioner fails exactly its own sessions, and the queue goes on
   expect(await statusOf(servers.second)).toBe('live');
   const next = await create();
   expect((await read(next.id)).autoscaler_server_id).toBe(servers.second);
-  for (const { leaked_browsers: leaked } of await list()) expect(leaked).toBe(0);
+  for (const { leaks } of await list()) expect(leaks).toBe(0);
 });

@@ -243,10 +243,10 @@ it('a provisioner that is scaled away ends once its sessions have', async () => 
   const isOne = async () => release.pods('provisioner').length === 1;
   await eventually(isOne, 'the second provisioner has ended', WITHIN_MS);
   const servers = release.bss('servers', 'list', '--all') as {
-    server_id: string;
+    id: string;
     status: string;
   }[];
-  const second = servers.find(({ server_id: id }) => id === `${release.name}-provisioner-1`);
+  const second = servers.find(({ id }) => id === `${release.name}-provisioner-1`);
   expect(second?.status).toBe('left');
   kubectl('scale', 'sts', `${release.name}-provisioner`, '--replicas=2');
 });

@@ -27,8 +27,8 @@ beforeAll(async () => {
     ...{ POOL_MIN_IDLE: `${POOL}`, POOL_MAX_IDLE: `${POOL}`, POOL_MAX: `${POOL}` },
     TIERS: JSON.stringify(TIERS),
   });
-  const [server] = (await json(service, 'servers', 'list')) as { server_id: string }[];
-  selector = selectorFor(server?.server_id ?? 'none');
+  const [server] = (await json(service, 'servers', 'list')) as { id: string }[];
+  selector = selectorFor(server?.id ?? 'none');
   listed = (kind) => kubectl('get', kind, '-l', selector, '-o', 'name').split('\n').filter(Boolean);
 }, 600_000);
 afterAll(() => service?.[Symbol.asyncDispose]());

@@ -9,7 +9,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { describeActor } from '#src/history/describe-actor.ts';
-import { handleServerCommand, readServers } from '#src/operator/servers.ts';
+import { handleServerCommand, presentServer, readServers } from '#src/operator/servers.ts';
 import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { interruptible } from '../interruptible.ts';
@@ -34,32 +34,15 @@ export const listServers: Command = {
         'LEAKS',
         'BROWSER',
       ];
-      const rows = shown.map(({ id, status, ip, poolMax, pool, leaks, browser }) => {
-        const leaked = leaks === undefined ? '–' : String(leaks.browsers + leaks.sessions);
-        const target = pool === undefined ? '–' : String(pool.target);
-        const limit = pool?.limitedBy ?? '–';
-        const version = browser?.version ?? '–';
-        return [id, status, ip, String(poolMax), target, limit, leaked, version];
+      const rows = json.map((one) => {
+        const known = [one.target, one.limited_by, one.leaks, one.browser];
+        const cells = known.map((value) => String(value ?? '–'));
+        return [one.id, one.status, one.ip, String(one.pool_max), ...cells];
       });
       return { json, text: formatTable(heads, rows).join('\n') };
     };
   },
 };
-
-function presentServer({ id, status, ip, poolMax, pool, leaks, browser }: ServerState) {
-  return {
-    server_id: id,
-    status,
-    ip,
-    pool_max: poolMax,
-    pool_target: pool?.target ?? null,
-    limited_by: pool?.limitedBy ?? null,
-    leaked_browsers: leaks?.browsers ?? null,
-    leaked_sessions: leaks?.sessions ?? null,
-    browser_version: browser?.version ?? null,
-    browser_built_at: browser?.builtAt ?? null,
-  };
-}
 
 export const drainServer: Command = {
   read(options) {
@@ -70,7 +53,7 @@ export const drainServer: Command = {
       const drained = await drain(session);
       if (drained === null || isRejection(drained)) return drained;
       const status = await interruptible((signal) => untilEmpty(session.context, id, signal));
-      return { json: { server_id: id, status }, text: `server ${id} is ${status}` };
+      return { json: { id, status }, text: `server ${id} is ${status}` };
     };
   },
 };
@@ -104,7 +87,7 @@ function changeDraining(id: string, command: ServerCommand): ReturnType<Command[
     const state = await handleServerCommand(context, id, command, operatorMetadata());
     if (isRejection(state)) return state;
     return {
-      json: { server_id: id, status: state.status },
+      json: { id, status: state.status },
       text: `server ${id} is ${state.status}`,
     };
   };

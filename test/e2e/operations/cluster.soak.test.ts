@@ -271,8 +271,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
 
   async function hasNoLeaks(): Promise<boolean> {
     const servers = (await topology.bss('servers', 'list')) as Record<string, unknown>[];
-    const found = servers.map((server) => [server['leaked_browsers'], server['leaked_sessions']]);
-    return found.flat().join() === '0,0';
+    return servers.map((server) => server['leaks']).join() === '0';
   }
 
   /** The number of containers named after a session; all sessions have ended. */

@@ -104,7 +104,7 @@ describe.runIf(hasDocker())('a restart of the provisioner', () => {
   /** The row of the server, also after it has left. */
   async function ownServer(): Promise<ServerRow | undefined> {
     const rows = (await json(service, 'servers', 'list', '--all')) as ServerRow[];
-    return rows.find(({ server_id: id }) => id === split.serverId);
+    return rows.find(({ id }) => id === split.serverId);
   }
   /** Ids of the server's containers. */
   function containers(): string[] {

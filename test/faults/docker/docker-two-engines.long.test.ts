@@ -54,8 +54,8 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
   });
 
   async function serverIds(): Promise<string[]> {
-    const listed = (await json(service, 'servers', 'list')) as { server_id: string }[];
-    return listed.map(({ server_id: id }) => id);
+    const listed = (await json(service, 'servers', 'list')) as { id: string }[];
+    return listed.map(({ id }) => id);
   }
 
   async function create(): Promise<CreatedSession> {

@@ -13,9 +13,9 @@ const LOOK_EVERY_MS = 50;
 
 /** Counts the containers that the engine has of the browsers of the service's only server. */
 export async function containerCounter(service: RunningService): Promise<() => Promise<number>> {
-  const [server] = (await json(service, 'servers', 'list')) as { server_id: string }[];
+  const [server] = (await json(service, 'servers', 'list')) as { id: string }[];
   const engine = new Docker({ socketPath: dockerHost.slice('unix://'.length) });
-  const filters = { label: [`browser-session-service.server=${server?.server_id}`] };
+  const filters = { label: [`browser-session-service.server=${server?.id}`] };
   return async () => (await engine.listContainers({ all: true, filters })).length;
 }
 

@@ -15,10 +15,9 @@ export type SessionKind = 'warm' | 'cold' | 'stopping';
 
 /** A row of `bss servers list --json`. */
 export type ServerRow = {
-  server_id: string;
+  id: string;
   status: string;
-  leaked_browsers: number | null;
-  leaked_sessions: number | null;
+  leaks: number | null;
 };
 
 /**
@@ -42,15 +41,15 @@ export async function startSplitService(
   await using stack = new AsyncDisposableStack();
   const common = { MASTER_KEY, TIERS: JSON.stringify(PLENTY), ...env };
   const main = stack.use(await startService(common));
-  const [drained = ''] = (await servers(main)).map(({ server_id: id }) => id);
+  const [drained = ''] = (await servers(main)).map(({ id }) => id);
   const own = { ...common, ROLES: 'provisioner', ...place };
   const provisioner = stack.use(await startService(own, { beside: main }));
-  const ids = (await servers(main)).map(({ server_id: id }) => id);
+  const ids = (await servers(main)).map(({ id }) => id);
   const serverId = ids.find((id) => id !== drained) ?? '';
   await json(main, 'servers', 'drain', drained);
 
   async function server(): Promise<ServerRow | undefined> {
-    return (await servers(main)).find(({ server_id: id }) => id === serverId);
+    return (await servers(main)).find(({ id }) => id === serverId);
   }
   /** Repeats a request while a part of the service is unavailable. */
   async function insist(ask: () => Promise<Answer>, what: string): Promise<Answer['body']> {
@@ -132,8 +131,7 @@ export async function startSplitService(
           const isIdleRight = expected.idle === undefined ? idle >= 1 : idle === expected.idle;
           if (!isIdleRight || total !== idle + (busy ?? 0)) return false;
           const row = await server();
-          if (row?.status !== 'live' || row.leaked_browsers !== 0 || row.leaked_sessions !== 0)
-            return false;
+          if (row?.status !== 'live' || row.leaks !== 0) return false;
           const { sessions } = await auditLog(main);
           const states = [...sessions.values()].map(({ state }) => state);
           if (!states.every(({ status }) => status === 'active' || isFinal(status))) return false;

@@ -7,7 +7,7 @@ import { currentServers, servers } from '#projections/servers.ts';
 import { readList } from '#projections/store/queries.ts';
 import { allWorkloads, workloads } from '#projections/workloads.ts';
 import { isRejection, reject } from '#src/errors.ts';
-import { handleServerCommand } from '#src/operator/servers.ts';
+import { handleServerCommand, presentServer } from '#src/operator/servers.ts';
 import { operatorRequestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
@@ -49,19 +49,10 @@ export function operatorServers(
 }
 
 function present(state: ServerState, browsers: readonly WorkloadState[]) {
-  const { id, ip, status, poolMax, pool, leaks, browser } = state;
   const count = (wanted: WorkloadState['status']) =>
     browsers.filter((one) => one.status === wanted).length;
   return {
-    id,
-    ip,
-    status,
-    pool_max: poolMax,
-    browser: browser?.version ?? null,
-    browser_built_at: browser?.builtAt ?? null,
-    target: pool?.target ?? null,
-    limited_by: pool?.limitedBy ?? null,
-    leaks: leaks === undefined ? null : leaks.browsers + leaks.sessions,
+    ...presentServer(state),
     idle: count('idle'),
     busy: count('busy'),
     provisioning: count('provisioning'),
