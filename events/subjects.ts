@@ -3,7 +3,7 @@
 export const EVENTS_STREAM = 'EVENTS';
 export const TIMERS_STREAM = 'TIMERS';
 export const ADVISORY_STREAM = 'ADVISORY';
-export const PARKED_STREAM = 'PARKED';
+export const DEAD_LETTERS_STREAM = 'DEAD_LETTERS';
 /** The key-value bucket of leases, and its stream by the convention of NATS. */
 export const LEASES_BUCKET = 'leases';
 export const LEASES_STREAM = `KV_${LEASES_BUCKET}`;
@@ -48,7 +48,7 @@ export const DELIVERIES_STREAM = 'DELIVERIES';
 export const DELIVERIES_SUBJECTS = ['hook.attempt.>'];
 
 /** Dead letters of projections, one subject per event. */
-export const PARKED_SUBJECTS = ['parked.>'];
+export const DEAD_LETTER_SUBJECTS = ['dead-letters.>'];
 
 /** The aggregate of an event: the unit of consistency. */
 export type AggregateRef =
@@ -347,10 +347,10 @@ export function firedSubject(organizationId: string, sessionId: string, kind: Ti
 }
 
 /** The subject of a projection's dead letter: the projection's version and the event's sequence. */
-export function parkedSubject(projection: string, sequence: number): string {
+export function deadLetterSubject(projection: string, sequence: number): string {
   if (!/^[A-Za-z0-9_:-]{1,128}$/.test(projection) || !Number.isSafeInteger(sequence))
-    throw new RangeError(`not an event parked by a projection: ${projection} ${sequence}`);
-  return `parked.${projection}.${sequence}`;
+    throw new RangeError(`not a dead letter of a projection: ${projection} ${sequence}`);
+  return `dead-letters.${projection}.${sequence}`;
 }
 
 /**

@@ -14,7 +14,8 @@ export function startProjector({
     eventStore: context.eventStore,
     views: rawViews,
     deadLetters: createJetStreamDeadLetters(connection),
-    onDeadLetter: (event, reason) => log.error({ ...event, reason }, 'event parked as dead letter'),
+    onDeadLetter: (event, reason) =>
+      log.error({ ...event, reason }, 'an event became a dead letter'),
     onUnknown: (projection, reason) =>
       log.warn(
         { projection, reason },

@@ -19,12 +19,17 @@ async function main(args: readonly string[]): Promise<void> {
   const isJson = args.includes('--json');
   process.exitCode = DONE;
   try {
-    await dispatch(args, isJson);
+    await dispatch(named(args), isJson);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     process.exitCode = NOT_UNDERSTOOD;
     printError('INVALID_REQUEST', error.message, isJson);
   }
+}
+
+/** `bss parked` is `bss dead-letters`. */
+function named(args: readonly string[]): readonly string[] {
+  return args[0] === 'parked' ? ['dead-letters', ...args.slice(1)] : args;
 }
 
 async function dispatch(args: readonly string[], isJson: boolean): Promise<void> {

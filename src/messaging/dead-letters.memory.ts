@@ -19,7 +19,7 @@ export function createMemoryDeadLetters(now: () => number = Date.now): DeadLette
         .toSorted((a, b) => a.sequence - b.sequence || a.by.localeCompare(b.by));
     },
     async redeliver() {
-      return { outcome: 'fails', reason: 'no work queue has parked it' };
+      return { outcome: 'fails', reason: 'it is no dead letter of a work queue' };
     },
     async failedAgain(event) {
       const known = events.get(keyOf(event));

@@ -40,7 +40,7 @@ export type DeadLetterRef = { by: string; sequence: number };
 export type NewDeadLetter = DeadLetterRef & { subject: string; reason: string };
 
 export type DeadLetter = NewDeadLetter & {
-  kind: 'projection' | 'inbox';
+  kind: 'projection' | 'work_queue';
   /** The stream that `sequence` refers to. */
   stream: string;
   /** ISO 8601, when it was first skipped. */

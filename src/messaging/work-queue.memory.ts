@@ -12,7 +12,7 @@ export type MemoryDeadLetter<Item> = { item: Item; reason: string };
 export type MemoryWorkQueue<Item> = {
   push(item: Item): void;
   workQueue: WorkQueue<Item>;
-  parked: MemoryDeadLetter<Item>[];
+  deadLetters: MemoryDeadLetter<Item>[];
 };
 
 const LEASE_MS = 30_000;
@@ -45,12 +45,12 @@ export function createMemoryWorkQueue<Item>(
   }: MemoryWorkQueueOptions & DeliveryBound = {},
 ): MemoryWorkQueue<Item> {
   const entries = new Set<Entry<Item>>();
-  const parked: MemoryDeadLetter<Item>[] = [];
+  const deadLetters: MemoryDeadLetter<Item>[] = [];
   const notifier = createNotifier();
   const waiters = createWaiters(notifier);
 
-  function park(entry: Entry<Item>, reason: string) {
-    if (entries.delete(entry)) parked.push({ item: entry.item, reason });
+  function giveUp(entry: Entry<Item>, reason: string) {
+    if (entries.delete(entry)) deadLetters.push({ item: entry.item, reason });
   }
 
   function take(): Entry<Item> | null {
@@ -62,7 +62,7 @@ export function createMemoryWorkQueue<Item>(
         entry.readyAt = now + leaseMs;
         return entry;
       }
-      park(entry, `delivered ${DELIVERIES_MAX} times`);
+      giveUp(entry, `delivered ${DELIVERIES_MAX} times`);
     }
     return null;
   }
@@ -94,12 +94,12 @@ export function createMemoryWorkQueue<Item>(
       extendLease() {
         entry.readyAt = clock.now() + leaseMs;
       },
-      deadLetter: (reason) => park(entry, reason),
+      deadLetter: (reason) => giveUp(entry, reason),
     };
   }
 
   return {
-    parked,
+    deadLetters,
     push(item) {
       entries.add({ item, deliveries: 0, readyAt: -Infinity });
       notifier.notify();

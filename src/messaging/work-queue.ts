@@ -16,7 +16,7 @@ export type Delivery<Item> = {
   retryAfter(delayMs: number): void;
   /** Restarts the lease while the item is still being handled. */
   extendLease(): void;
-  /** Gives the item up: it becomes a dead letter with this reason, listed by `bss parked`. */
+  /** Gives the item up: it becomes a dead letter with this reason, listed by `bss dead-letters`. */
   deadLetter(reason: string): void;
 };
 
@@ -61,7 +61,7 @@ export type ConsumeOptions<Item> = {
   handle: (item: Item) => Promise<void>;
   /** After this many failed deliveries the item becomes a dead letter. */
   deliveriesMax: number;
-  onFailure: (error: unknown, item: Item, fate: 'retried' | 'parked') => void;
+  onFailure: (error: unknown, item: Item, fate: 'retried' | 'dead letter') => void;
   /** The most items that are taken and not yet handled; default: one. */
   concurrency?: number;
   /**
@@ -191,9 +191,9 @@ async function handleOne<Item>(
   } catch (error) {
     // An unavailable dependency is not the item's fault: the item does not become a dead letter for
     // it.
-    const isParked = deliveries >= deliveriesMax && !(error instanceof Unavailable);
-    onFailure(error, item, isParked ? 'parked' : 'retried');
-    if (isParked) delivery.deadLetter(String(error));
+    const isDeadLetter = deliveries >= deliveriesMax && !(error instanceof Unavailable);
+    onFailure(error, item, isDeadLetter ? 'dead letter' : 'retried');
+    if (isDeadLetter) delivery.deadLetter(String(error));
     else delivery.retryAfter(retryMs(deliveries));
   }
 }

@@ -17,10 +17,10 @@ export type RetryParts = {
 /** Has what could not handle a dead letter's event try again. @throws Unavailable */
 export async function retryEvent(parts: RetryParts, event: DeadLetter): Promise<Redelivered> {
   const { eventStore, deadLetters, openViews, signal } = parts;
-  if (event.kind === 'inbox') return deadLetters.redeliver(event);
+  if (event.kind === 'work_queue') return deadLetters.redeliver(event);
   const projection = allProjections.find((one) => projectionId(one) === event.by);
   if (projection === undefined) {
-    // The projection that parked the event is of an earlier version and no longer exists.
+    // The projection that could not handle the event is of an earlier version and no longer exists.
     await deadLetters.resolve(event);
     return { outcome: 'mended' };
   }

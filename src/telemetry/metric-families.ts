@@ -3,7 +3,7 @@ import {
   ADVISORY_STREAM,
   DELIVERIES_STREAM,
   EVENTS_STREAM,
-  PARKED_STREAM,
+  DEAD_LETTERS_STREAM,
   PUBLIC_STREAM,
   TIMERS_STREAM,
   WEBHOOKS_STREAM,
@@ -48,7 +48,7 @@ const streams = [
   PUBLIC_STREAM,
   TIMERS_STREAM,
   ADVISORY_STREAM,
-  PARKED_STREAM,
+  DEAD_LETTERS_STREAM,
   OBJECTS_STREAM,
   WEBHOOKS_STREAM,
   DELIVERIES_STREAM,
@@ -101,13 +101,13 @@ export const families = {
       'Sessions that their expiry, idle timeout or queue timeout should have ended more than a ' +
       'minute ago, counted at most every 30 s.',
   },
-  bss_parked_events: {
+  bss_dead_letters: {
     kind: 'gauge',
     of: ['service'],
     help:
-      'Dead letters: events that a projection or a work queue (inbox) could not handle and ' +
+      'Dead letters: events that a projection or a work queue could not handle and ' +
       'skipped, until an operator retries or skips them.',
-    label: { name: 'kind', values: ['projection', 'inbox'] },
+    label: { name: 'kind', values: ['projection', 'work_queue'] },
   },
   bss_part_reachable: {
     kind: 'gauge',

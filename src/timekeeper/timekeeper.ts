@@ -35,7 +35,7 @@ export async function startTimekeeper(
   const { openWorkQueue, timers, log } = dependencies;
   const stop = new AbortController();
   const { signal } = stop;
-  function onFailure(error: unknown, item: RecordedEvent | Timer, fate: 'retried' | 'parked') {
+  function onFailure(error: unknown, item: RecordedEvent | Timer, fate: 'retried' | 'dead letter') {
     log.warn(
       { err: error, fate, item: 'kind' in item ? item : item.id },
       'failed to handle an event or a timer',

@@ -44,7 +44,7 @@ type Bench = {
 };
 
 /** The command line's report of a rebuild, and the most memory that it took. */
-type Rebuilt = { events: number; events_per_second: number; parked: number } & Pick<
+type Rebuilt = { events: number; events_per_second: number; dead_letters: number } & Pick<
   Apart,
   'rssMib' | 'cpuSeconds'
 >;
@@ -78,9 +78,12 @@ export async function benchRebuild(
 async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
   const { print } = bench;
   const verdicts: Verdict[] = [];
-  let most = { parked: 0, rssMib: 0 };
-  const note = ({ parked, rssMib }: Rebuilt) => {
-    most = { parked: Math.max(most.parked, parked), rssMib: Math.max(most.rssMib, rssMib) };
+  let most = { deadLetters: 0, rssMib: 0 };
+  const note = ({ dead_letters: deadLetters, rssMib }: Rebuilt) => {
+    most = {
+      deadLetters: Math.max(most.deadLetters, deadLetters),
+      rssMib: Math.max(most.rssMib, rssMib),
+    };
   };
   let before = await readBare(bench);
   for (const projection of [organizationSessions, sessionView]) {
@@ -104,7 +107,7 @@ async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
   for (const projection of [workloads, servers]) note(await rebuildOne(bench, projection));
   return [
     ...verdicts,
-    atMost('events that a rebuild passed over', most.parked, 0),
+    atMost('events that a rebuild passed over', most.deadLetters, 0),
     atMost('memory of a process that rebuilds, MiB', most.rssMib, RSS_MIB_MAX),
   ];
 }

@@ -143,7 +143,7 @@ async function untilPublished(connection: JetStreamConnection): Promise<void> {
 }
 
 async function expectNoDeadLetters(service: RunningService): Promise<void> {
-  const { code, stdout, stderr } = await bss(service, 'parked', 'list', '--json');
+  const { code, stdout, stderr } = await bss(service, 'dead-letters', 'list', '--json');
   expect([code, JSON.parse(stdout), stderr]).toEqual([0, [], '']);
 }
 

@@ -84,7 +84,7 @@ export async function startRoles(
         views: shared.views,
         deadLetters,
         onDeadLetter: (event, reason) =>
-          world.tell(process.name, `parks ${event.subject}: ${reason}`),
+          world.tell(process.name, `dead letter ${event.subject}: ${reason}`),
         onUnknown: () => {},
         onSourceFailure: () => {},
         onRemoved: () => {},

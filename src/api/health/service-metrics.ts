@@ -44,10 +44,12 @@ export function registerServiceMetrics(
   metrics.watch(['bss_overdue_sessions'], async () => ({
     bss_overdue_sessions: await countOverdue(),
   }));
-  metrics.watch(['bss_parked_events'], async () => {
+  metrics.watch(['bss_dead_letters'], async () => {
     const events = await deadLetters.list();
     const count = (kind: string) => events.filter((event) => event.kind === kind).length;
-    return { bss_parked_events: { projection: count('projection'), inbox: count('inbox') } };
+    return {
+      bss_dead_letters: { projection: count('projection'), work_queue: count('work_queue') },
+    };
   });
   const sizes = ['bss_stream_bytes', 'bss_stream_messages', 'bss_stream_subjects'] as const;
   metrics.watch([...sizes, 'bss_archive_lag_seconds'], async () => {

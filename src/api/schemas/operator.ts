@@ -215,10 +215,10 @@ export const ReadModels = list(
 
 const deadLetterFields = {
   id: Text('48211.session-view:v1'),
-  kind: Words(['projection', 'inbox'], { examples: ['projection'] }),
+  kind: Words(['projection', 'work_queue'], { examples: ['projection'] }),
   stream: Text('EVENTS'),
   sequence: Count(48_211),
-  parked_by: Text('session-view:v1'),
+  failed_by: Text('session-view:v1'),
   subject: Nullable(Type.String(), { examples: [null] }),
   reason: Text('its data does not fit the schema'),
   at: Timestamp(AT),

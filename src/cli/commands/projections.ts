@@ -60,7 +60,7 @@ export const rebuildProjections: Command = {
           events: folded,
           seconds: Number(seconds.toFixed(3)),
           events_per_second: Math.round(folded / Math.max(seconds, 0.001)),
-          parked: rebuilt.deadLettered,
+          dead_letters: rebuilt.deadLettered,
         });
       }
       const rows = json.map((row) => [
@@ -68,9 +68,9 @@ export const rebuildProjections: Command = {
         formatNumber(row.events),
         formatDuration(Math.round(row.seconds * 1000)),
         formatNumber(row.events_per_second),
-        String(row.parked),
+        String(row.dead_letters),
       ]);
-      const heads = ['REBUILT', 'EVENTS', 'TOOK', 'A SECOND', 'PARKED'];
+      const heads = ['REBUILT', 'EVENTS', 'TOOK', 'A SECOND', 'DEAD LETTERS'];
       return { json, text: formatTable(heads, rows).join('\n') };
     };
   },

@@ -52,10 +52,10 @@ export type ReadModel = {
 export type DeadLetters = { dead_letters: DeadLetter[]; total: number; next: string | null };
 export type DeadLetter = {
   id: string;
-  kind: 'projection' | 'inbox';
+  kind: 'projection' | 'work_queue';
   stream: string;
   sequence: number;
-  parked_by: string;
+  failed_by: string;
   subject: string | null;
   reason: string;
   at: string;

@@ -25,10 +25,10 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
   },
   {
     name: 'Consumer',
-    cell: ({ kind, parked_by: by }) => (
+    cell: ({ kind, failed_by: by }) => (
       <span class="stacked">
         <code>{by}</code>
-        <span class="muted small">{kind === 'inbox' ? 'a work queue' : 'a read model'}</span>
+        <span class="muted small">{kind === 'work_queue' ? 'a work queue' : 'a read model'}</span>
       </span>
     ),
   },
@@ -127,7 +127,7 @@ function Listed({ data: { dead_letters: letters, total, next }, after, columns }
       {first !== undefined && (
         <CopyBlock
           title="See what an item contains, on the server"
-          text={`./bss parked show ${first.sequence}`}
+          text={`./bss dead-letters show ${first.sequence}`}
         />
       )}
     </>
@@ -182,7 +182,7 @@ function NoneLeft() {
         is kept here with the reason. You then have it handled again (retry), after a mended release
         for example, or leave it out for good (skip).
       </p>
-      <CopyBlock title="The same in a terminal" text="./bss parked list" />
+      <CopyBlock title="The same in a terminal" text="./bss dead-letters list" />
     </Empty>
   );
 }

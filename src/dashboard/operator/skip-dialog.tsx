@@ -21,7 +21,7 @@ export function SkipDialog({ letter, onAnswer }: SkipDialogProps) {
   return (
     <Confirm question={`Skip ${placeOf(letter)}?`} verb="Skip for good" onAnswer={answer}>
       <p>
-        {letter.parked_by} will never handle it; what it would have changed stays as it is. This
+        {letter.failed_by} will never handle it; what it would have changed stays as it is. This
         cannot be undone.
       </p>
       <div class="fields">

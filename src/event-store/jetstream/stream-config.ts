@@ -9,8 +9,8 @@ import {
   DELIVERIES_SUBJECTS,
   EVENTS_STREAM,
   EVENTS_SUBJECTS,
-  PARKED_STREAM,
-  PARKED_SUBJECTS,
+  DEAD_LETTERS_STREAM,
+  DEAD_LETTER_SUBJECTS,
   PUBLIC_STREAM,
   PUBLIC_SUBJECTS,
   REPUBLISH,
@@ -27,7 +27,7 @@ const DAY_MS = 24 * 60 * 60_000;
  * The limit of dead letters of projections; beyond it the oldest are dropped. So many are one
  * mistake in a projection's code, which the rebuild of its next version repairs.
  */
-const PARKED_MAX = 100_000;
+const DEAD_LETTERS_MAX = 100_000;
 
 /**
  * `wanted` is set at creation, and updated if it differs. `fixed` is required of an existing
@@ -114,13 +114,13 @@ export const streamSpecs: readonly StreamSpec[] = [
   },
   {
     wanted: {
-      name: PARKED_STREAM,
-      subjects: PARKED_SUBJECTS,
+      name: DEAD_LETTERS_STREAM,
+      subjects: DEAD_LETTER_SUBJECTS,
       storage: 'file',
       discard: 'old',
       allow_direct: true,
       max_msgs_per_subject: 1,
-      max_msgs: PARKED_MAX,
+      max_msgs: DEAD_LETTERS_MAX,
     },
     fixed: { storage: 'file', retention: 'limits' },
   },

@@ -2,9 +2,9 @@ import { JetStreamApiError, type StoredMsg } from '@nats-io/jetstream';
 import {
   ADVISORY_STREAM,
   EVENTS_STREAM,
-  PARKED_STREAM,
-  PARKED_SUBJECTS,
-  parkedSubject,
+  DEAD_LETTERS_STREAM,
+  DEAD_LETTER_SUBJECTS,
+  deadLetterSubject,
 } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { requestWithRetry, isWrongLastSequence } from '#src/event-store/jetstream/request.ts';
@@ -67,7 +67,7 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
   }
 
   async function records(): Promise<{ record: Record; stored: number }[]> {
-    const found = await allOf(connection, PARKED_STREAM);
+    const found = await allOf(connection, DEAD_LETTERS_STREAM);
     return found.map((message) => ({ record: message.json<Record>(), stored: message.seq }));
   }
   async function advisories(): Promise<{ event: DeadLetter; stored: number }[]> {
@@ -111,7 +111,8 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
     },
     async resolve({ by, sequence }) {
       for (const { record, stored } of await records())
-        if (record.by === by && record.sequence === sequence) await remove(PARKED_STREAM, stored);
+        if (record.by === by && record.sequence === sequence)
+          await remove(DEAD_LETTERS_STREAM, stored);
       await removeAdvisories(by, sequence);
     },
   };
@@ -130,7 +131,7 @@ function ofAdvisory(advisory: Advisory): DeadLetter {
   const { stream, consumer, stream_seq: sequence, deliveries: attempts, timestamp } = advisory;
   const reason = advisory.reason ?? `given up after ${attempts} deliveries`;
   const at = new Date(timestamp).toISOString();
-  return { by: consumer, kind: 'inbox', stream, sequence, subject: '', reason, at, attempts };
+  return { by: consumer, kind: 'work_queue', stream, sequence, subject: '', reason, at, attempts };
 }
 
 /** Stores the record of a dead letter. @param isFirst a record that is there already stays */
@@ -140,7 +141,7 @@ async function putRecord(
   isFirst: boolean,
 ): Promise<void> {
   const expect = isFirst ? { expect: { lastSubjectSequence: 0 } } : {};
-  const subject = parkedSubject(record.by, record.sequence);
+  const subject = deadLetterSubject(record.by, record.sequence);
   try {
     await requestWithRetry(connection, ANSWER_MS, () =>
       connection.js.publish(subject, JSON.stringify(record), expect),
@@ -154,7 +155,7 @@ async function putRecord(
 /** The messages of a stream, oldest first; at most `deadLettersMax`. */
 async function allOf(connection: JetStreamConnection, stream: string): Promise<StoredMsg[]> {
   const found: StoredMsg[] = [];
-  const filter = stream === PARKED_STREAM ? PARKED_SUBJECTS[0] : undefined;
+  const filter = stream === DEAD_LETTERS_STREAM ? DEAD_LETTER_SUBJECTS[0] : undefined;
   for (let seq = 1; found.length < deadLettersMax;) {
     const some = await requestWithRetry(connection, ANSWER_MS, async () => {
       const query = { seq, batch: BATCH, next_by_subj: filter ?? '>' };

@@ -76,7 +76,7 @@ describe('the event store on JetStream', () => {
       await delivery?.ack();
     }
     expect(taken).toEqual([first, seq + 1]);
-    expect(await parkedReasons(opened, 1)).toEqual([expect.stringContaining('queued')]);
+    expect(await deadLetterReasons(opened, 1)).toEqual([expect.stringContaining('queued')]);
   });
 
   test('ends before a batch of which a part is stored', async () => {
@@ -96,7 +96,7 @@ describe('the event store on JetStream', () => {
     await appendEach(opened.eventStore, session, 1);
     const inbox = await opened.openWorkQueue(freshId('inbox'), [streamFilter(session)]);
     (await inbox.next(60_000, never))?.deadLetter('the image\nis gone');
-    expect(await parkedReasons(opened, 1)).toEqual(['the image is gone']);
+    expect(await deadLetterReasons(opened, 1)).toEqual(['the image is gone']);
   });
 
   test('finds the command of a lost answer, though the aggregate has changed since', async () => {
@@ -124,7 +124,7 @@ describe('the event store on JetStream', () => {
 });
 
 /** The reasons in the advisories of dead letters, once there are `count` of them. */
-async function parkedReasons({ connection }: RealLog, count: number): Promise<string[]> {
+async function deadLetterReasons({ connection }: RealLog, count: number): Promise<string[]> {
   const { jsm } = connection;
   await expect
     .poll(async () => (await jsm.streams.info(ADVISORY_STREAM)).state.messages)

@@ -121,7 +121,7 @@ test('a work queue’s dead letter is listed too, until an operator decides on i
   await eventually(async () => (await mine()).length === 1, 'it is listed');
   expect(await mine()).toMatchObject([
     {
-      kind: 'inbox',
+      kind: 'work_queue',
       stream: 'EVENTS',
       sequence: delivery?.item.sequence,
       reason: 'cannot be handled',
@@ -136,7 +136,7 @@ describe('a retry of a work queue’s dead letter', () => {
   const { signal } = new AbortController();
 
   /** A queue of its own with one item, which is a dead letter. */
-  async function aParked() {
+  async function aDeadLetter() {
     const by = freshId('queue');
     const session = aSession();
     await real.eventStore.append([change(0, requested(session))]);
@@ -147,12 +147,12 @@ describe('a retry of a work queue’s dead letter', () => {
     const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
     await eventually(async () => (await mine()).length === 1, 'it is listed');
     const [event] = await mine();
-    if (event === undefined) throw new Error('nothing is parked');
+    if (event === undefined) throw new Error('there is no dead letter');
     return { deadLetters, event, inbox, mine, item: delivery?.item };
   }
 
   test('goes to a consumer of the queue and, once handled, removes the dead letter', async () => {
-    const { deadLetters, event, inbox, mine, item } = await aParked();
+    const { deadLetters, event, inbox, mine, item } = await aDeadLetter();
     const retried = deadLetters.redeliver(event);
     const again = await inbox.next(60_000, signal);
     expect(again?.item).toEqual(item);
@@ -164,7 +164,7 @@ describe('a retry of a work queue’s dead letter', () => {
   });
 
   test('that fails keeps the dead letter and returns the reason', async () => {
-    const { deadLetters, event, inbox, mine } = await aParked();
+    const { deadLetters, event, inbox, mine } = await aDeadLetter();
     const consuming = new AbortController();
     const consumed = consume(inbox, {
       signal: consuming.signal,
@@ -180,7 +180,7 @@ describe('a retry of a work queue’s dead letter', () => {
   });
 
   test('fails if the queue has no consumer, or the event does not exist', async () => {
-    const { deadLetters, event, mine } = await aParked();
+    const { deadLetters, event, mine } = await aDeadLetter();
     const unread = await deadLetters.redeliver({ ...event, by: freshId('queue') });
     const reason = 'no running process consumes this work queue';
     expect(unread).toEqual({ outcome: 'fails', reason });

@@ -70,7 +70,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     (await take(inbox)).deadLetter('a bug');
     await expect.poll(() => deadLetters.list()).toHaveLength(1);
     const [event] = await deadLetters.list();
-    if (event === undefined) throw new Error('nothing is parked');
+    if (event === undefined) throw new Error('there is no dead letter');
     expect(await heldBy(connection)).toHaveLength(1);
     const retried = deadLetters.redeliver(event);
     const again = await take(inbox);

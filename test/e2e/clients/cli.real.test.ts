@@ -220,16 +220,18 @@ describe('the command line', () => {
   it('has every command that a document names', async () => {
     const names = new Set(
       helpOnAll(allCommands)
-        .matchAll(/^ {2}bss (\w+(?: \w+)?) {2}/gm)
+        .matchAll(/^ {2}bss ([\w-]+(?: \w+)?) {2}/gm)
         .map(([, name]) => name),
     );
     expect([...names]).toEqual(expect.arrayContaining(['why', 'session history']));
     const named = textFiles()
       .filter(({ path }) => path.endsWith('.md'))
       .flatMap(({ path, text }) =>
-        [...text.matchAll(/\bbss ([a-z]+)(?: ([a-z]+))?/g)].map(([, first = '', second = '']) => {
-          return { path, first, both: `${first} ${second}` };
-        }),
+        [...text.matchAll(/\bbss ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+))?/g)].map(
+          ([, first = '', second = '']) => {
+            return { path, first, both: `${first} ${second}` };
+          },
+        ),
       );
     expect(named.length).toBeGreaterThan(20);
     expect(named.filter(({ first, both }) => !names.has(first) && !names.has(both))).toEqual([]);
@@ -288,10 +290,10 @@ describe('where no service runs', () => {
     expect(isRejection(created)).toBe(false);
     expect(await streams()).toEqual([
       'ADVISORY',
+      'DEAD_LETTERS',
       'DELIVERIES',
       'EVENTS',
       'OBJECTS',
-      'PARKED',
       'PUBLIC',
       'TIMERS',
       'WEBHOOKS',

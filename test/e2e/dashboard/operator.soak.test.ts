@@ -2,7 +2,7 @@ import { connect } from '@nats-io/transport-node';
 import { jetstream } from '@nats-io/jetstream';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { parkedSubject } from '#events/subjects.ts';
+import { deadLetterSubject } from '#events/subjects.ts';
 import {
   type Dashboard,
   goTo,
@@ -28,13 +28,13 @@ const rowOf = (page: Page, text: string) => page.getByRole('row').filter({ hasTe
 const shownParts = ['organizations', 'events', 'read-models', 'dead-letters', 'audits'] as const;
 
 /** As a read model records an event that it could not handle. */
-async function park(sequence: number, reason = 'its data does not fit the schema') {
+async function addDeadLetter(sequence: number, reason = 'its data does not fit the schema') {
   const { host, username: user, password: pass } = new URL(dashboard.service.runtime.nats_url);
   const connection = await connect({ servers: host, user, pass });
   const at = new Date().toISOString();
   const record = { by: BY, sequence, subject: 'fleet.server.gone.joined', reason };
   const text = JSON.stringify({ ...record, at, skippedBy: null });
-  await jetstream(connection).publish(parkedSubject(BY, sequence), text);
+  await jetstream(connection).publish(deadLetterSubject(BY, sequence), text);
   await connection.close();
 }
 
@@ -149,7 +149,7 @@ test('a read model is rebuilt after a question, and the page tells how it ended'
 
 describe('a dead letter', () => {
   it('is retried, and the page tells that it still fails', async () => {
-    await park(900_001);
+    await addDeadLetter(900_001);
     await using tab = await dashboard.open('/operator?tab=dead-letters', OPERATOR);
     const { page } = tab;
     await rowOf(page, 'event 900001').getByText(BY).waitFor();
@@ -159,7 +159,7 @@ describe('a dead letter', () => {
   });
 
   it('is skipped with a reason, never without', async () => {
-    await park(900_002);
+    await addDeadLetter(900_002);
     await using tab = await dashboard.open('/operator?tab=dead-letters', OPERATOR);
     const { page } = tab;
     await page.getByRole('button', { name: 'Skip event 900002' }).click();
@@ -192,7 +192,7 @@ test('the page shows now, and says that at a moment of the past', async () => {
 });
 
 it.each(looks)('%s: no finding of axe on any part', async (look) => {
-  await park(
+  await addDeadLetter(
     900_003,
     `its data does not fit the schema: ${'/data/x must be a number; '.repeat(40)}`,
   );

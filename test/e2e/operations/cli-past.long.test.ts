@@ -158,7 +158,7 @@ describe('an audit', () => {
 
 it('rebuilt read models are equal to those of the event store', async () => {
   const rebuilt = await json(service, 'projections', 'rebuild', 'session-view');
-  expect(rebuilt).toMatchObject([{ events: expect.any(Number), parked: 0 }]);
+  expect(rebuilt).toMatchObject([{ events: expect.any(Number), dead_letters: 0 }]);
   const [{ events }] = rebuilt as [{ events: number }];
   expect(events).toBeGreaterThan(3);
   expect((await bss(service, 'projections', 'verify')).code).toBe(0);

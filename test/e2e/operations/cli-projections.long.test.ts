@@ -48,7 +48,7 @@ test('an altered view is reported by verify and corrected by rebuild', async () 
   }
 
   const rebuilt = await json(service, 'projections', 'rebuild', 'session-view');
-  expect(rebuilt).toMatchObject([{ projection: views, parked: 0 }]);
+  expect(rebuilt).toMatchObject([{ projection: views, dead_letters: 0 }]);
   expect(await json(service, 'projections', 'verify')).toMatchObject({ equal: true });
   const all = await bss(service, 'projections', 'rebuild', '--all');
   expect([all.code, all.stdout.trimEnd().split('\n').length]).toEqual([0, 6]);
@@ -58,47 +58,51 @@ test('an altered view is reported by verify and corrected by rebuild', async () 
 test('an unknown name, and SEQ together with --all, are usage errors', async () => {
   for (const args of [
     ['projections', 'verify', 'none'],
-    ['parked', 'retry', '7', '--all'],
+    ['dead-letters', 'retry', '7', '--all'],
   ])
     expect((await bss(service, ...args)).code).toBe(2);
 });
 
-test('an unreadable event is parked until it is skipped, also after FLUSHALL', async () => {
+test('an unreadable event is a dead letter until it is skipped, also after FLUSHALL', async () => {
   const { host: servers, username: user, password: pass } = new URL(service.runtime.nats_url);
   const nats = await connect({ servers, user, pass });
   const { seq } = (await nats.request('evt.dev.session.broken.queued', '{"not":"an event"}')).json<{
     seq: number;
   }>();
   await nats.close();
-  const parkedBy = async () => {
-    const listed = (await json(service, 'parked', 'list')) as {
+  const failedBy = async () => {
+    const listed = (await json(service, 'dead-letters', 'list')) as {
       sequence: number;
-      parked_by: string;
+      failed_by: string;
     }[];
-    return listed.filter(({ sequence }) => sequence === seq).map((one) => one.parked_by);
+    return listed.filter(({ sequence }) => sequence === seq).map((one) => one.failed_by);
   };
-  await eventually(async () => (await parkedBy()).includes(views), 'it is parked');
+  await eventually(async () => (await failedBy()).includes(views), 'it is a dead letter');
   expect((await service.request('POST', '/api/sessions', {})).status).toBe(201);
   await redis.flushall();
   await eventually(
     async () => Number(await redis.get(`${views}:checkpoint`)) >= seq,
     'it is folded',
   );
-  expect(await parkedBy()).toContain(views);
+  expect(await failedBy()).toContain(views);
 
-  const shown = await bss(service, 'parked', 'show', `${seq}`);
+  const shown = await bss(service, 'dead-letters', 'show', `${seq}`);
   expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining('ce-dataschema')]);
-  const retried = await bss(service, 'parked', 'retry', `${seq}`);
-  expect([retried.code, retried.stdout]).toEqual([1, expect.stringContaining('still parked')]);
-  expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(0);
-  expect(await parkedBy()).toEqual([]);
-  expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(1);
+  const retried = await bss(service, 'dead-letters', 'retry', `${seq}`);
+  expect([retried.code, retried.stdout]).toEqual([
+    1,
+    expect.stringContaining('still a dead letter'),
+  ]);
+  expect((await bss(service, 'dead-letters', 'skip', `${seq}`)).code).toBe(0);
+  expect(await failedBy()).toEqual([]);
+  expect((await bss(service, 'dead-letters', 'skip', `${seq}`)).code).toBe(1);
   await redis.flushall();
   await eventually(
     async () => Number(await redis.get(`${views}:checkpoint`)) >= seq,
     'it is folded',
   );
-  expect(await parkedBy()).toEqual([]);
-  expect((await bss(service, 'parked', 'list')).stdout).toBe('nothing is parked\n');
+  expect(await failedBy()).toEqual([]);
+  for (const name of ['dead-letters', 'parked'])
+    expect((await bss(service, name, 'list')).stdout).toBe('there is no dead letter\n');
   expect(await json(service, 'projections', 'verify')).toMatchObject({ equal: true });
 });

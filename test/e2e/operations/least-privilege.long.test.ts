@@ -134,7 +134,7 @@ describe('role by role', () => {
     for (const command of ['orgs list', `keys list --org ${org}`, `credits show --org ${org}`])
       await bss(...command.split(' '));
     await bss('credits', 'statement', '--org', org);
-    await bss('parked', 'list');
+    await bss('dead-letters', 'list');
     await bss('projections', 'list');
     await bss('projections', 'rebuild', 'session-view');
     await bss('projections', 'verify', 'session-view');

@@ -306,7 +306,7 @@ test('a dead letter is retried, and skipped with a reason', async () => {
     total: 2,
     next: '1',
     dead_letters: [
-      { id: '1.gone:v1', parked_by: 'gone:v1', reason: 'cannot be read', attempts: 1 },
+      { id: '1.gone:v1', failed_by: 'gone:v1', reason: 'cannot be read', attempts: 1 },
     ],
   });
   const { body: retried } = await post('/api/operator/dead-letters/1.gone:v1/retry');

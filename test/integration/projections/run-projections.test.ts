@@ -209,7 +209,7 @@ describe('the retry of a dead letter', () => {
   };
   async function retrying(eventStore: EventStore) {
     const [event] = await deadLetters.list();
-    if (event === undefined) throw new Error('nothing is parked');
+    if (event === undefined) throw new Error('there is no dead letter');
     const { signal } = new AbortController();
     return retryDeadLetter({ projection: brittle, event, eventStore, views, deadLetters, signal });
   }

@@ -25,7 +25,7 @@ const alerts = new Map(
 describe('deploy/prometheus/alerts.yaml', () => {
   it('has an alert for each metric that must not rise', () => {
     expect(alerts.size).toBeGreaterThan(10);
-    for (const name of ['bss_leaked_browsers', 'bss_parked_events', 'bss_redis_memory_bytes'])
+    for (const name of ['bss_leaked_browsers', 'bss_dead_letters', 'bss_redis_memory_bytes'])
       expect([...alerts.values()].filter((text) => text.includes(name))).not.toEqual([]);
   });
 

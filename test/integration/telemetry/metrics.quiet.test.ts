@@ -155,7 +155,7 @@ test('the sizes of the streams and the memory of Redis are those that both repor
     .get('bss_stream_bytes')
     ?.samples.map(({ labels }) => labels['stream']);
   expect(streams).toEqual(
-    expect.arrayContaining([EVENTS_STREAM, 'PUBLIC', 'TIMERS', 'ADVISORY', 'PARKED']),
+    expect.arrayContaining([EVENTS_STREAM, 'PUBLIC', 'TIMERS', 'ADVISORY', 'DEAD_LETTERS']),
   );
   expect(all.value('bss_redis_memory_bytes')).toBeGreaterThan(100_000);
   expect(all.value('bss_redis_memory_max_bytes')).toBe(0);
@@ -259,8 +259,8 @@ test('after traffic there are no leaks, no dead letters and no projection lag', 
   const all = await atFront();
   for (const name of ['bss_leaked_browsers', 'bss_leaked_sessions', 'bss_overdue_sessions'])
     expect(all.value(name), name).toBe(0);
-  for (const kind of ['projection', 'inbox'])
-    expect(all.value('bss_parked_events', { kind }), kind).toBe(0);
+  for (const kind of ['projection', 'work_queue'])
+    expect(all.value('bss_dead_letters', { kind }), kind).toBe(0);
   for (const part of ['event_log', 'read_model'])
     expect(all.value('bss_part_reachable', { part }), part).toBe(1);
 });

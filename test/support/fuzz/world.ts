@@ -1,7 +1,7 @@
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { connect } from '@nats-io/transport-node';
 import { jetstream } from '@nats-io/jetstream';
-import { parkedSubject } from '#events/subjects.ts';
+import { deadLetterSubject } from '#events/subjects.ts';
 import { extensionZip } from '#test/support/extensions/extension-zip.ts';
 import { eventually, type RunningService, type Service } from '#test/support/service/service.ts';
 import { startReceiver } from '#test/support/webhooks/receiver.ts';
@@ -191,13 +191,13 @@ export async function openWorld(
     const answer = await ask('POST', '/wd/hub/session', { capabilities: {} });
     return [(answer['value'] as { sessionId: string }).sessionId];
   }
-  async function park(): Promise<readonly string[]> {
+  async function deadLetters(): Promise<readonly string[]> {
     const { host, username: user, password: pass } = new URL(service.runtime.nats_url);
     const connection = await connect({ servers: host, user, pass });
     const sequence = 900_000 + (letters += 1);
     const record = { by: 'gone:v1', sequence, subject: 'fleet.server.gone.joined', reason: 'fuzz' };
     const text = JSON.stringify({ ...record, at: new Date().toISOString(), skippedBy: null });
-    await jetstream(connection).publish(parkedSubject('gone:v1', sequence), text);
+    await jetstream(connection).publish(deadLetterSubject('gone:v1', sequence), text);
     await connection.close();
     return [`${sequence}.gone:v1`];
   }
@@ -298,7 +298,7 @@ export async function openWorld(
     await want('key', SPARES, async () => [
       String((await ask('POST', '/api/keys', wanted))['key_id']),
     ]);
-    await want('letter', SPARES, park);
+    await want('letter', SPARES, deadLetters);
     if (size.isReal) await want('webdriver', 2, beginWebDriver);
   }
   const { body: document } = await service.request('GET', '/api/openapi.json');

@@ -99,7 +99,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     ...timers,
     ...tenants,
     ...streams,
-    'parked.view.1',
+    'dead-letters.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   gateway: [
@@ -112,7 +112,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     ...leases,
     ...tenants,
     ...streams,
-    'parked.view.1',
+    'dead-letters.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   timekeeper: [
@@ -123,7 +123,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     ...leases,
     ...tenants,
     ...streams,
-    'parked.view.1',
+    'dead-letters.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   archivist: [
@@ -134,7 +134,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     ...timers,
     ...tenants,
     ...streams,
-    'parked.view.1',
+    'dead-letters.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
@@ -147,7 +147,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     ...timers,
     ...tenants,
     ...streams,
-    'parked.view.1',
+    'dead-letters.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   operator: [

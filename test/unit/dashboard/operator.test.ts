@@ -21,7 +21,7 @@ const model: ReadModel = {
 };
 const letter: DecidedDeadLetter = {
   ...{ id: '17.servers:v2', kind: 'projection', stream: 'EVENTS', sequence: 17, attempts: 1 },
-  ...{ parked_by: 'servers:v2', subject: null, reason: 'not readable', at: '2026-11-20T09:30:00Z' },
+  ...{ failed_by: 'servers:v2', subject: null, reason: 'not readable', at: '2026-11-20T09:30:00Z' },
   ...{ outcome: 'mended', failure: null },
 };
 

@@ -26,7 +26,7 @@ function open(items: readonly Item[], options: Partial<ConsumeOptions<Item>> = {
     ...options,
   });
   return {
-    parked: queue.parked,
+    deadLetters: queue.deadLetters,
     begun,
     end(item: Item | undefined, error?: Error) {
       const settle = item && waiting.get(item);
@@ -87,14 +87,14 @@ describe('a consumer of several items at once', () => {
   it('retries an item that failed, and makes it a dead letter, while others go on', async () => {
     const items = itemsOf('a', 'a', 'b');
     const [a1, a2, b1] = items;
-    const { begun, end, parked, stop, consumed } = open(items, { concurrency: 10 });
+    const { begun, end, deadLetters, stop, consumed } = open(items, { concurrency: 10 });
     await expect.poll(() => begun).toEqual([a1, b1]);
     end(a1, new Error('not yet'));
     await expect.poll(() => begun).toEqual([a1, b1, a2]);
     end(a2);
     await expect.poll(() => begun).toEqual([a1, b1, a2, a1]);
     end(a1, new Error('never'));
-    await expect.poll(() => parked).toEqual([{ item: a1, reason: 'Error: never' }]);
+    await expect.poll(() => deadLetters).toEqual([{ item: a1, reason: 'Error: never' }]);
     stop();
     end(b1);
     await consumed;

@@ -150,7 +150,7 @@ function present(event: DeadLetter) {
     kind,
     stream,
     sequence,
-    parked_by: by,
+    failed_by: by,
     subject: subject || null,
     reason: reason.slice(0, REASON_MAX),
     at,

@@ -11,10 +11,10 @@ import { operatorMetadata } from '../operator.ts';
 import { formatTable, printable } from '../output.ts';
 import { readEvents } from '#src/event-store/read-events.ts';
 
-/** The full reason of a schema mismatch runs to pages; `parked show` prints it. */
+/** The full reason of a schema mismatch runs to pages; `dead-letters show` prints it. */
 const REASON_MAX = 80;
 
-export const listParked: Command = {
+export const listDeadLetters: Command = {
   read() {
     return async ({ deadLetters }) => {
       const events = await deadLetters.list();
@@ -25,54 +25,54 @@ export const listParked: Command = {
         at,
         reason.slice(0, REASON_MAX),
       ]);
-      const lines = formatTable(['EVENT', 'PARKED BY', 'SUBJECT', 'SINCE', 'REASON'], rows);
+      const lines = formatTable(['EVENT', 'FAILED BY', 'SUBJECT', 'SINCE', 'REASON'], rows);
       return {
-        json: events.map(presentParked),
-        text: events.length === 0 ? 'nothing is parked' : lines.join('\n'),
+        json: events.map(presentDeadLetter),
+        text: events.length === 0 ? 'there is no dead letter' : lines.join('\n'),
       };
     };
   },
 };
 
-export function presentParked(letter: DeadLetter) {
+export function presentDeadLetter(letter: DeadLetter) {
   const { by, kind, stream, sequence, subject, reason, at: since, attempts } = letter;
-  const place = { sequence, stream, parked_by: by, kind, subject: subject || null };
+  const place = { sequence, stream, failed_by: by, kind, subject: subject || null };
   return { ...place, reason, since, attempts };
 }
 
-export const showParked: Command = {
+export const showDeadLetter: Command = {
   read(options) {
     const sequence = options.operand(0, sequenceOperand);
     return async ({ context, deadLetters }) => {
       const found = await deadLettersAt(deadLetters, sequence);
-      if (found.length === 0) return notParked(sequence);
+      if (found.length === 0) return noDeadLetter(sequence);
       let event = null;
       // The dead letter's reason already says why the event cannot be read.
       const range = { after: sequence - 1, upTo: sequence };
       if (found.some(({ stream }) => stream === EVENTS_STREAM))
         for await (const one of readEvents(context.eventStore, filters.all, () => undefined, range))
           event = toOperatorEvent(one);
-      const json = { parked: found.map(presentParked), event };
+      const json = { dead_letters: found.map(presentDeadLetter), event };
       return { json, text: JSON.stringify(json, null, 2).split('\n').map(printable).join('\n') };
     };
   },
 };
 
-export const retryParkedCommand: Command = {
+export const retryDeadLetters: Command = {
   read(options) {
     const sequence = sequenceOrAll(options);
     return async (session) => {
       const events = await deadLettersAt(session.deadLetters, sequence);
-      if (events.length === 0 && sequence !== null) return notParked(sequence);
+      if (events.length === 0 && sequence !== null) return noDeadLetter(sequence);
       const json = [];
       for (const event of events)
-        json.push({ ...presentParked(event), ...(await retry(session, event)) });
-      const lines = json.map(({ sequence: at, parked_by: by, outcome, reason }) => {
-        if (outcome === 'mended') return `event ${at}, parked by ${by}: resolved`;
-        return `event ${at}, parked by ${by}: still parked: ${reason}`;
+        json.push({ ...presentDeadLetter(event), ...(await retry(session, event)) });
+      const lines = json.map(({ sequence: at, failed_by: by, outcome, reason }) => {
+        if (outcome === 'mended') return `event ${at} of ${by}: resolved`;
+        return `event ${at} of ${by}: still a dead letter: ${reason}`;
       });
       const differs = json.some(({ outcome }) => outcome === 'fails');
-      return { json, text: lines.join('\n') || 'nothing is parked', differs };
+      return { json, text: lines.join('\n') || 'there is no dead letter', differs };
     };
   },
 };
@@ -84,17 +84,17 @@ function retry({ context, deadLetters, openViews }: CommandSession, event: DeadL
   );
 }
 
-export const skipParked: Command = {
+export const skipDeadLetters: Command = {
   read(options) {
     const sequence = sequenceOrAll(options);
     return async ({ deadLetters }) => {
       const events = await deadLettersAt(deadLetters, sequence);
-      if (events.length === 0 && sequence !== null) return notParked(sequence);
+      if (events.length === 0 && sequence !== null) return noDeadLetter(sequence);
       const { actor } = operatorMetadata();
       for (const event of events) await deadLetters.skip(event, actor.id);
-      const lines = events.map((event) => `skipped event ${event.sequence}, parked by ${event.by}`);
-      const json = { skipped: events.map(presentParked) };
-      return { json, text: lines.join('\n') || 'nothing is parked' };
+      const lines = events.map((event) => `skipped event ${event.sequence} of ${event.by}`);
+      const json = { skipped: events.map(presentDeadLetter) };
+      return { json, text: lines.join('\n') || 'there is no dead letter' };
     };
   },
 };
@@ -117,7 +117,8 @@ export async function deadLettersAt(
   return all.filter((event) => sequence === null || event.sequence === sequence);
 }
 
-export function notParked(sequence: number | null) {
-  const message = sequence === null ? 'Nothing is parked.' : 'No event of this sequence is parked.';
+export function noDeadLetter(sequence: number | null) {
+  const message =
+    sequence === null ? 'There is no dead letter.' : 'No event of this sequence is a dead letter.';
   return reject('NOT_FOUND', { sequence }, { message });
 }
