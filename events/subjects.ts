@@ -360,14 +360,9 @@ export function retrySubject(stream: string, queue: string): string {
   return `retry.${token(stream)}.${token(queue)}`;
 }
 
-/** The subject on which a server is asked for the screenshot of a session that it runs. */
-export function screenshotSubject(serverId: string): string {
-  return `ask.screenshot.${token(serverId)}`;
-}
-
-/** The subject on which a server is asked about the files of a session that it runs. */
-export function sessionFilesSubject(serverId: string): string {
-  return `ask.files.${token(serverId)}`;
+/** The subject on which a server is asked about a session that it runs. */
+export function askSubject(kind: 'screenshot' | 'files', serverId: string): string {
+  return `ask.${kind}.${token(serverId)}`;
 }
 
 /** The subject of a webhook's progress; publishing to it again replaces the progress. */

@@ -218,6 +218,11 @@ describe('one mechanism of each kind', () => {
     ['a presenter of servers', 'src/operator/servers.ts', /limited_by: pool\?\.limitedBy/],
     // The name of the design is answered, and used nowhere else.
     ['a word for dead letters', 'src/cli/bss.ts', /\bpark(?:s|ed|ing)?\b|parked|Parked|PARKED/],
+    [
+      'a question to one server',
+      'src/messaging/jetstream/jetstream-questions.ts',
+      /\baskSubject\(/,
+    ],
     ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
   ])('%s: %s', (_, home, pattern) => {
     const found = codeWith(judged, pattern);

@@ -11,8 +11,7 @@ import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { McpSessions } from '#src/messaging/mcp-sessions.ts';
-import type { SessionFilesPort } from '#src/messaging/session-files.ts';
-import type { Screenshots } from '#src/messaging/screenshots.ts';
+import type { ServerQuestions } from '#src/messaging/server-questions.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { QueueBounds } from '#src/commands/capacity.ts';
@@ -74,10 +73,8 @@ export type ApiDependencies = {
   maxLifetimeMs: number;
   /** Lets a key command wait until this process has applied the change. */
   credentials: Pick<Credentials, 'reached'>;
-  /** Screenshots of sessions, by the servers that run them. */
-  screenshots: Pick<Screenshots, 'ask'>;
-  /** The folders of sessions, by the servers that run them. */
-  sessionFiles: Pick<SessionFilesPort, 'ask'>;
+  /** Screenshots and folders of sessions, by the servers that run them. */
+  serverQuestions: Pick<ServerQuestions, 'ask'>;
   /** What is in files, segments of recordings, archives of profiles. */
   objects: ObjectStore;
   /** The uploads and downloads of this process that are under way. */

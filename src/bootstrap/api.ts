@@ -36,8 +36,7 @@ import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
-import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
-import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-session-files.ts';
+import { createJetStreamQuestions } from '#src/messaging/jetstream/jetstream-questions.ts';
 import { auditArchive } from '#src/operator/audit-archive.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
@@ -91,8 +90,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
-    screenshots: createJetStreamScreenshots(infrastructure.connection),
-    sessionFiles: createJetStreamSessionFiles(infrastructure.connection),
+    serverQuestions: createJetStreamQuestions(infrastructure.connection),
     mcp: { ...config.mcp, sessions: await createJetStreamMcpSessions(infrastructure.connection) },
     transfers: createTransfers(placesFor(infrastructure.objects.putBytes)),
     filesRetainMs: config.files.retainMs,

@@ -5,8 +5,7 @@ import { driverPath } from '#src/browser-link/browser-link.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
-import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-session-files.ts';
-import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
+import { createJetStreamQuestions } from '#src/messaging/jetstream/jetstream-questions.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { createBlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
@@ -70,8 +69,9 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
     throw error;
   });
-  const answering = createJetStreamScreenshots(connection).serve(serverId, provisioner.screenshot);
-  const answeringFiles = createJetStreamSessionFiles(connection).serve(serverId, files.answer);
+  const questions = createJetStreamQuestions(connection);
+  const answering = questions.serve(serverId, 'screenshot', provisioner.screenshot);
+  const answeringFiles = questions.serve(serverId, 'files', files.answer);
   return {
     ...provisioner,
     async [Symbol.asyncDispose]() {

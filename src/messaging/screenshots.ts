@@ -1,21 +1,4 @@
-/**
- * Port: asks the server that runs a session's browser for a screenshot. Adapters:
- * jetstream/jetstream-screenshots.ts, screenshots.memory.ts. Nothing is stored: a question that no
- * server answers is lost.
- */
-export type Screenshots = {
-  /**
-   * Asks a server; at most for `ANSWER_MS`.
-   * @throws Unavailable('event-log') while this process is cut off
-   */
-  ask(serverId: string, question: ScreenshotQuestion): Promise<ScreenshotAnswer>;
-  /**
-   * Answers the questions to a server until it is disposed of; survives reconnects. An answer that
-   * fails or is too large reaches the one who asked as `no-picture`.
-   */
-  serve(serverId: string, answer: AnswerScreenshot): Disposable;
-};
-
+/** What a server is asked for a picture of a session's page, and what it answers. */
 export type ScreenshotQuestion = {
   organizationId: string;
   sessionId: string;
@@ -26,12 +9,6 @@ export type ScreenshotQuestion = {
   /** The etags that the caller has; the same picture is not sent again. */
   known: readonly string[];
 };
-
-/** @param bytesMax how large the picture may be */
-export type AnswerScreenshot = (
-  question: ScreenshotQuestion,
-  bytesMax: number,
-) => Promise<ScreenshotAnswer>;
 
 export type Screenshot = {
   bytes: Uint8Array;
@@ -52,8 +29,6 @@ export type ScreenshotAnswer =
   /** The server does not answer. */
   | { kind: 'no-server' };
 
-/** How long a question waits for its answer: longer than a server takes to give up a browser. */
-export const ANSWER_MS = 8_000;
 /** The largest picture: a message of NATS has 1 MB by default, with its headers. */
 export const PICTURE_BYTES_MAX = 900 * 1024;
 /** After a failure. */

@@ -1,23 +1,9 @@
 import type { FileRefusal } from '#events/session/files.ts';
 
 /**
- * Port: asks the server that runs a session's browser about the session's folder. What is in files
- * goes through the object store, not through here. Adapters: jetstream/jetstream-session-files.ts,
- * session-files.memory.ts. Nothing is stored: a question that no server answers is lost.
+ * What a server is asked about a session's folder, and what it answers. What is in files goes
+ * through the object store, not through here.
  */
-export type SessionFilesPort = {
-  /**
-   * Asks a server; at most for `ANSWER_MS`.
-   * @throws Unavailable('event-log') while this process is cut off
-   */
-  ask(serverId: string, question: FileQuestion): Promise<FileAnswer>;
-  /**
-   * Answers the questions to a server until it is disposed of; survives reconnects. An answer that
-   * fails reaches the one who asked as `failed`.
-   */
-  serve(serverId: string, answer: AnswerFileQuestion): Disposable;
-};
-
 export type FileQuestion = {
   organizationId: string;
   sessionId: string;
@@ -50,8 +36,6 @@ export type FileQuestion = {
     }
 );
 
-export type AnswerFileQuestion = (question: FileQuestion) => Promise<FileAnswer>;
-
 export type FileAnswer =
   /** It may have so many bytes; `limit` is what a longer one would exceed. */
   | { kind: 'begun'; bytesMax: number; limit: FileLimit }
@@ -73,7 +57,5 @@ export type FileAnswer =
 export type FileLimit = Extract<FileRefusal, 'too_large' | 'quota'>;
 type Unit = 'bytes' | 'files';
 
-/** How long a question waits for its answer. */
-export const ANSWER_MS = 30_000;
 /** A server that works longer than this on a question answers `working`. */
 export const WORKING_MS = 10_000;

@@ -8,7 +8,7 @@ import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
 import { within } from '#src/async/timeout.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { Leases } from '#src/messaging/leases.ts';
-import type { AnswerScreenshot } from '#src/messaging/screenshots.ts';
+import type { Answer } from '#src/messaging/server-questions.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -106,7 +106,7 @@ export type Provisioner = {
   /** Reconciles now; for a caller that may have missed the end of a browser. */
   reconcileSoon: () => void;
   /** Answers questions for screenshots of the sessions that it runs. */
-  screenshot: AnswerScreenshot;
+  screenshot: Answer<'screenshot'>;
 } & AsyncDisposable;
 
 /**

@@ -10,7 +10,7 @@ import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-d
 import { newProgress } from '#src/webhooks/progress.ts';
 import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
-import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
+import { createJetStreamQuestions } from '#src/messaging/jetstream/jetstream-questions.ts';
 import { handleServerCommand } from '#src/operator/servers.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
@@ -130,10 +130,10 @@ test.each([
     ...{ url: nats.urlOf(answering), makesStreams: false, ...inboxOf(answering) },
   });
   const picture = { kind: 'image', etag: 'one', bytes: Buffer.alloc(300_000, 1) } as const;
-  using _ = createJetStreamScreenshots(other).serve('srv_1', async () => picture);
+  using _ = createJetStreamQuestions(other).serve('srv_1', 'screenshot', async () => picture);
   const asked = { organizationId: 'acme', sessionId: 'ses_1', workloadId: 'wl_1' };
   const question = { ...asked, maxWidth: 640, known: [] };
-  const ask = () => createJetStreamScreenshots(one).ask('srv_1', question);
+  const ask = () => createJetStreamQuestions(one).ask('srv_1', 'screenshot', question);
   await eventually(async () => (await ask()).kind === 'image', 'it is answered');
 });
 

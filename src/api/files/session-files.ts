@@ -10,7 +10,7 @@ import { currentSessionView, notActive } from '../sessions/current-session.ts';
 
 type Dependencies = Pick<
   ApiDependencies,
-  'context' | 'views' | 'sessionEvents' | 'sessionFiles' | 'filesRetainMs'
+  'context' | 'views' | 'sessionEvents' | 'serverQuestions' | 'filesRetainMs'
 >;
 
 /** A session that can be asked for its files; `files` is empty once they are kept no longer. */
@@ -57,13 +57,13 @@ const SHOWN_MAX = 300;
 
 /** Asks the server that runs the session. */
 export function askServer(
-  { sessionFiles }: Pick<Dependencies, 'sessionFiles'>,
+  { serverQuestions }: Pick<Dependencies, 'serverQuestions'>,
   { organizationId, id, workload }: Extract<SessionState, { status: 'active' }>,
   asked: Asked,
 ): Promise<FileAnswer> {
   const { serverId, workloadId } = workload;
   const question = { organizationId, sessionId: id, workloadId, ...asked };
-  return sessionFiles.ask(serverId, question);
+  return serverQuestions.ask(serverId, 'files', question);
 }
 type Asked = DistributiveOmit<FileQuestion, 'organizationId' | 'sessionId' | 'workloadId'>;
 type DistributiveOmit<Whole, Names extends PropertyKey> = Whole extends unknown

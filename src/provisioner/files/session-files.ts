@@ -1,7 +1,7 @@
 import { within } from '#src/async/timeout.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadFiles } from '#src/event-store/load-files.ts';
-import type { AnswerFileQuestion } from '#src/messaging/session-files.ts';
+import type { FileAnswer, FileQuestion } from '#src/messaging/session-files.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { ObserverPart } from '../observer/part.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
@@ -19,7 +19,7 @@ export type SessionFilesOfServer = {
   /** From now on it knows which session a browser serves. */
   start(browsers: ServedBrowsers, reporter: Pick<Reporter, 'session'>): void;
   /** Answers questions about the files of the sessions that run here. */
-  answer: AnswerFileQuestion;
+  answer: (question: FileQuestion) => Promise<FileAnswer>;
   /**
    * Ends the files of a browser that ends: waits a while for what is complete to be stored, and
    * records what is lost. Never rejects.
@@ -40,7 +40,10 @@ const END_WITHIN_MS = 5_000;
 const LOST_WITHIN_MS = 2_000;
 
 /** One browser's session and its files. */
-type Opened = { fileStore: SessionFileStore; answer: AnswerFileQuestion; downloads: Downloads };
+type Opened = Pick<SessionFilesOfServer, 'answer'> & {
+  fileStore: SessionFileStore;
+  downloads: Downloads;
+};
 
 export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;

@@ -3,11 +3,11 @@ import { createFairSlots } from '#src/async/fair-slots.ts';
 import { sleep } from '#src/async/sleep.ts';
 import {
   RETRY_AFTER_MS,
-  type AnswerScreenshot,
   type Screenshot,
   type ScreenshotAnswer,
   type ScreenshotQuestion,
 } from '#src/messaging/screenshots.ts';
+import type { Answer } from '#src/messaging/server-questions.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import { takePicture, type PictureOptions } from '../browsers/chromium/screenshot.ts';
@@ -45,7 +45,7 @@ export type ScreenshotsOptions = {
  * most one picture a second: questions that come together share it, and so do those within the
  * second after. Another width waits for its turn.
  */
-export function createScreenshots(options: ScreenshotsOptions): AnswerScreenshot {
+export function createScreenshots(options: ScreenshotsOptions): Answer<'screenshot'> {
   const { served, log, take = takePicture, withinMs = WITHIN_MS } = options;
   const { screenshotMade = () => undefined } = options;
   const cache = createPictureCache(EVERY_MS);

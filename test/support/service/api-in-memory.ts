@@ -31,9 +31,8 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { createMemorySessionFiles } from '#src/messaging/session-files.memory.ts';
+import { createMemoryQuestions } from '#src/messaging/server-questions.memory.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
-import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
@@ -169,8 +168,7 @@ export async function startApp(
     }),
   );
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
-  const screenshots = createMemoryScreenshots();
-  const questions = createMemorySessionFiles();
+  const questions = createMemoryQuestions();
   const objects = withAccounts(createMemoryObjectStore({ now }), createMemoryAccounts(), {
     organizationMaxBytes: changes.organizationMaxBytes ?? null,
     now,
@@ -197,8 +195,8 @@ export async function startApp(
       onLogReconnect: () => () => undefined,
     }),
   );
-  const serving = stack.use(screenshots.serve('srv_1', provisioner.screenshot));
-  const servingFiles = stack.use(questions.serve('srv_1', files.answer));
+  const serving = stack.use(questions.serve('srv_1', 'screenshot', provisioner.screenshot));
+  const servingFiles = stack.use(questions.serve('srv_1', 'files', files.answer));
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
   const asked = {
@@ -245,8 +243,7 @@ export async function startApp(
     readers: createReaderWatch(),
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
-    screenshots,
-    sessionFiles: questions,
+    serverQuestions: questions,
     mcp: { ...mcpTimes, sessions: mcpSessions },
     objects,
     transfers: createTransfers(TRANSFERS, TRANSFER_WAIT_MS),

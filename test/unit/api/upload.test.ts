@@ -31,14 +31,14 @@ async function upload(...answers: FileAnswer[]) {
 }
 
 async function uploadFrom(body: Readable, bytes: number | null, ...answers: FileAnswer[]) {
-  const ask = async (_: string, { ask }: FileQuestion): Promise<FileAnswer> =>
-    ask === 'begin'
+  const ask = async (_: string, kind: string, { ask }: FileQuestion): Promise<FileAnswer> =>
+    kind === 'files' && ask === 'begin'
       ? { kind: 'begun', bytesMax: 100, limit: 'quota' }
       : (answers.shift() ?? { kind: 'failed' });
   const dependencies = {
     objects,
     transfers,
-    sessionFiles: { ask },
+    serverQuestions: { ask },
     context: createCommandContext(createMemoryEventStore(), Date.now),
   } as unknown as ApiDependencies;
   const active = session as Extract<SessionState, { status: 'active' }>;

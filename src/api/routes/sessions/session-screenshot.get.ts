@@ -103,12 +103,13 @@ export function sessionScreenshot(server: ApiServer, dependencies: ApiDependenci
 }
 
 function ask(
-  { screenshots }: ApiDependencies,
+  { serverQuestions }: ApiDependencies,
   { organizationId, id: sessionId }: SessionState,
   { serverId, workloadId }: SessionWorkload,
   asked: { maxWidth: number; known: string[] },
 ): Promise<ScreenshotAnswer> {
-  return screenshots.ask(serverId, { organizationId, sessionId, workloadId, ...asked });
+  const question = { organizationId, sessionId, workloadId, ...asked };
+  return serverQuestions.ask(serverId, 'screenshot', question);
 }
 
 /** The etags of the header, without quotes. */

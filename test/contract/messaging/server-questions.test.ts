@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Unavailable } from '#src/errors.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
-import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
+import { createJetStreamQuestions } from '#src/messaging/jetstream/jetstream-questions.ts';
+import { createMemoryQuestions } from '#src/messaging/server-questions.memory.ts';
+import type { Answer, ServerQuestions } from '#src/messaging/server-questions.ts';
+import type { FileQuestion } from '#src/messaging/session-files.ts';
 import {
   PICTURE_BYTES_MAX,
-  type AnswerScreenshot,
   type ScreenshotAnswer,
   type ScreenshotQuestion,
-  type Screenshots,
 } from '#src/messaging/screenshots.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
@@ -16,9 +16,9 @@ import { startNats } from '#test/support/servers/real-nats.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 type Opened = AsyncDisposable & {
-  screenshots: Screenshots;
+  questions: ServerQuestions;
   /** The same port in another process. */
-  other: Screenshots;
+  other: ServerQuestions;
 };
 /** Long enough for the largest picture on a busy machine. */
 const ANSWER_MS = 2_000;
@@ -32,8 +32,8 @@ const adapters: { adapter: string; open: () => Promise<Opened> }[] = [
 ];
 
 async function openMemory(): Promise<Opened> {
-  const screenshots = createMemoryScreenshots({ answerMs: ANSWER_MS });
-  return { screenshots, other: screenshots, async [Symbol.asyncDispose]() {} };
+  const questions = createMemoryQuestions({ answerMs: ANSWER_MS });
+  return { questions, other: questions, async [Symbol.asyncDispose]() {} };
 }
 
 async function openReal(nats: Server): Promise<Opened> {
@@ -45,8 +45,8 @@ async function openReal(nats: Server): Promise<Opened> {
   stack.use(two);
   const all = stack.move();
   return {
-    screenshots: createJetStreamScreenshots(one, { answerMs: ANSWER_MS }),
-    other: createJetStreamScreenshots(two, { answerMs: ANSWER_MS }),
+    questions: createJetStreamQuestions(one, { answerMs: ANSWER_MS }),
+    other: createJetStreamQuestions(two, { answerMs: ANSWER_MS }),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -63,7 +63,7 @@ const imageOf = (length: number): ScreenshotAnswer => {
   return { kind: 'image', etag: 'an-etag_1', bytes };
 };
 
-describe.each(adapters)('screenshots in $adapter', ({ open }) => {
+describe.each(adapters)('questions to servers in $adapter', ({ open }) => {
   let opened: Opened;
   beforeAll(async () => {
     opened = await open();
@@ -71,12 +71,12 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
   afterAll(() => opened[Symbol.asyncDispose]());
 
   /** A server that answers until the test has ended. */
-  async function serve(answer: AnswerScreenshot): Promise<string> {
+  async function serve(answer: Answer<'screenshot'>): Promise<string> {
     const server = freshId('server');
-    const serving = opened.other.serve(server, answer);
+    const serving = opened.other.serve(server, 'screenshot', answer);
     onTestFinished(() => serving[Symbol.dispose]());
     const isThere = async () =>
-      (await opened.screenshots.ask(server, question)).kind !== 'no-server';
+      (await opened.questions.ask(server, 'screenshot', question)).kind !== 'no-server';
     await eventually(isThere, 'the server listens');
     return server;
   }
@@ -89,13 +89,15 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
       return imageOf(1_000);
     });
     const neighbour = await serve(async () => ({ kind: 'not-here' }));
-    const given = await opened.screenshots.ask(server, question);
+    const given = await opened.questions.ask(server, 'screenshot', question);
     expect(given).toMatchObject({ kind: 'image', etag: 'an-etag_1' });
     const bytes = given.kind === 'image' ? Buffer.from(given.bytes) : null;
     const wanted = imageOf(1_000);
     expect(bytes?.equals(wanted.kind === 'image' ? wanted.bytes : Buffer.of())).toBe(true);
     expect(asked).toEqual(asked.map(() => question));
-    expect(await opened.screenshots.ask(neighbour, question)).toEqual({ kind: 'not-here' });
+    expect(await opened.questions.ask(neighbour, 'screenshot', question)).toEqual({
+      kind: 'not-here',
+    });
   });
 
   test.each<ScreenshotAnswer>([
@@ -105,17 +107,19 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
     { kind: 'busy', retryAfterMs: 1_000 },
   ])('may be answered without a picture: %j', async (answer) => {
     const server = await serve(async () => answer);
-    expect(await opened.screenshots.ask(server, question)).toEqual(answer);
+    expect(await opened.questions.ask(server, 'screenshot', question)).toEqual(answer);
   });
 
   test('may be as large as is promised; a larger one, and a failure, is no picture', async () => {
     const largest = await serve(async (_, bytesMax) => imageOf(bytesMax));
-    const given = await opened.screenshots.ask(largest, question);
+    const given = await opened.questions.ask(largest, 'screenshot', question);
     expect(given.kind === 'image' && given.bytes.length).toBe(PICTURE_BYTES_MAX);
     const larger = await serve(async (_, bytesMax) => imageOf(bytesMax + 1));
     const failing = await serve(async () => Promise.reject(new Error('no browser')));
     for (const server of [larger, failing])
-      expect(await opened.screenshots.ask(server, question)).toMatchObject({ kind: 'no-picture' });
+      expect(await opened.questions.ask(server, 'screenshot', question)).toMatchObject({
+        kind: 'no-picture',
+      });
   });
 
   test('are answered side by side', async () => {
@@ -124,14 +128,16 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
       if (maxWidth === 100) await first.promise;
       return { kind: 'not-here' };
     });
-    const slow = opened.screenshots.ask(server, { ...question, maxWidth: 100 });
-    expect(await opened.screenshots.ask(server, question)).toEqual({ kind: 'not-here' });
+    const slow = opened.questions.ask(server, 'screenshot', { ...question, maxWidth: 100 });
+    expect(await opened.questions.ask(server, 'screenshot', question)).toEqual({
+      kind: 'not-here',
+    });
     first.resolve();
     expect(await slow).toEqual({ kind: 'not-here' });
   });
 
   test('of a server that is not there, or does not answer, are no-server', async () => {
-    expect(await opened.screenshots.ask(freshId('server'), question)).toEqual({
+    expect(await opened.questions.ask(freshId('server'), 'screenshot', question)).toEqual({
       kind: 'no-server',
     });
     let isSilent = false;
@@ -139,13 +145,38 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
       isSilent ? new Promise(() => undefined) : { kind: 'not-here' },
     );
     isSilent = true;
-    expect(await opened.screenshots.ask(server, question)).toEqual({ kind: 'no-server' });
+    expect(await opened.questions.ask(server, 'screenshot', question)).toEqual({
+      kind: 'no-server',
+    });
+  });
+
+  test('have an answer of their own kind: about files, which may fail, too', async () => {
+    const asked: FileQuestion = {
+      ...{ organizationId: 'acme', sessionId: 'ses_1', workloadId: 'wl_1' },
+      ...{ ask: 'begin', name: 'ä.txt', bytes: null },
+    };
+    const received: FileQuestion[] = [];
+    const server = await serve(async () => ({ kind: 'not-here' }));
+    const ask = () => opened.questions.ask(server, 'files', asked);
+    expect(await ask()).toEqual({ kind: 'no-server' });
+    const begun = { kind: 'begun', bytesMax: 7, limit: 'quota' } as const;
+    using _ = opened.other.serve(server, 'files', async (one) => {
+      received.push(one);
+      if (received.length > 1) throw new Error('the folder has gone');
+      return begun;
+    });
+    await eventually(async () => (await ask()).kind !== 'no-server', 'the server listens');
+    expect(received).toEqual([asked]);
+    expect(await ask()).toEqual({ kind: 'failed' });
+    expect(await opened.questions.ask(server, 'screenshot', question)).toEqual({
+      kind: 'not-here',
+    });
   });
 
   test('end with their server', async () => {
     const server = freshId('server');
-    const serving = opened.other.serve(server, async () => ({ kind: 'not-here' }));
-    const kind = async () => (await opened.screenshots.ask(server, question)).kind;
+    const serving = opened.other.serve(server, 'screenshot', async () => ({ kind: 'not-here' }));
+    const kind = async () => (await opened.questions.ask(server, 'screenshot', question)).kind;
     await eventually(async () => (await kind()) === 'not-here', 'it listens');
     serving[Symbol.dispose]();
     await eventually(async () => (await kind()) === 'no-server', 'it has gone');
@@ -155,9 +186,9 @@ describe.each(adapters)('screenshots in $adapter', ({ open }) => {
 test('while NATS is away a question is refused, and is answered once it is back', async () => {
   await using nats = await startNats();
   await using connection = await connectJetStream({ url: nats.url });
-  const screenshots = createJetStreamScreenshots(connection);
-  using _ = screenshots.serve('srv_1', async () => ({ kind: 'not-here' }));
-  const kind = () => screenshots.ask('srv_1', question).then((answer) => answer.kind);
+  const questions = createJetStreamQuestions(connection);
+  using _ = questions.serve('srv_1', 'screenshot', async () => ({ kind: 'not-here' }));
+  const kind = () => questions.ask('srv_1', 'screenshot', question).then((answer) => answer.kind);
   await eventually(async () => (await kind()) === 'not-here', 'it listens');
   await nats.kill();
   await eventually(() => !connection.isConnected(), 'the connection is lost');
