@@ -223,6 +223,7 @@ describe('one mechanism of each kind', () => {
       'src/messaging/jetstream/jetstream-questions.ts',
       /\baskSubject\(/,
     ],
+    ['places of all and of one owner', 'src/async/', / >=? \w*[pP]er(?:Organization|Owner)\w*\)/],
     ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
   ])('%s: %s', (_, home, pattern) => {
     const found = codeWith(judged, pattern);

@@ -5,6 +5,7 @@ import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.t
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { subjectsOf, type Subscription } from './subscription.ts';
+import { createPlaces } from '#src/async/places.ts';
 import { createFairSlots } from '#src/async/fair-slots.ts';
 import { backfill } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
@@ -14,7 +15,9 @@ import { readPage, type EventPage, type PageDependencies, type PageRequest } fro
 import type { EndReason } from './sse-frames.ts';
 import type { Sink } from './sink.ts';
 import { startEviction, type IsAllowed } from './eviction.ts';
-import { createStreamLimiter, type StreamLimits } from './stream-limits.ts';
+
+/** Limits on the open streams of this process, and of one organization in it. */
+export type StreamLimits = { clientsMax: number; clientsPerOrganizationMax: number };
 
 export type FeedOptions = StreamLimits & { eventStore: EventStore; logger: Logger };
 
@@ -56,7 +59,10 @@ export function createFeed(options: FeedOptions): Feed {
   const { eventStore, logger } = options;
   const reading = createReading(eventStore, logger);
   const subscribers = createSubscribers(reading, logger);
-  const limiter = createStreamLimiter(options);
+  const places = createPlaces({
+    max: options.clientsMax,
+    perOwner: options.clientsPerOrganizationMax,
+  });
   const eviction = startEviction(subscribers.all);
   const follower = createFollower(eventStore, logger, {
     events(events) {
@@ -72,14 +78,12 @@ export function createFeed(options: FeedOptions): Feed {
   let isEnding = false;
 
   /** Opens the stream; returns the refusal, or null once the stream is open. */
-  async function begin(request: StreamRequest): Promise<StreamRefusal | null> {
+  async function begin(request: StreamRequest, place: Disposable): Promise<StreamRefusal | null> {
     await follower.started();
     const after = await positionOf(eventStore, request, await eventStore.lastSequence());
     if (isEnding) return 'ending';
     if (after === null) return 'ahead';
-    subscribers.add(request, after, follower.position(), () =>
-      limiter.release(request.subscription.organizationId),
-    );
+    subscribers.add(request, after, follower.position(), () => place[Symbol.dispose]());
     eviction.begin();
     return null;
   }
@@ -87,14 +91,15 @@ export function createFeed(options: FeedOptions): Feed {
     async open(request) {
       if (isEnding) return 'ending';
       const { organizationId } = request.subscription;
-      const full = limiter.acquire(organizationId);
-      if (full !== null) return full;
+      const place = places.take(organizationId);
+      if ('refused' in place)
+        return place.refused === 'owner' ? 'organization-full' : 'process-full';
       try {
-        const refusal = await begin(request);
-        if (refusal !== null) limiter.release(organizationId);
+        const refusal = await begin(request, place);
+        if (refusal !== null) place[Symbol.dispose]();
         return refusal;
       } catch (error) {
-        limiter.release(organizationId);
+        place[Symbol.dispose]();
         throw error;
       }
     },

@@ -1,4 +1,5 @@
 import { fitting, readProcessLimits } from '#src/host/process-limits.ts';
+import { createPlaces } from '#src/async/places.ts';
 import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 
@@ -25,7 +26,7 @@ const PLACES_MAX = 256;
 const EXTENSIONS = 4;
 /** A transfer that waits has a connection, of whose body nothing is read. */
 const WAIT_MS = 10_000;
-const RETRY_AFTER_SECONDS = 5;
+const RETRY = { retryAfterSeconds: 5 };
 
 /**
  * As many as a quarter of the memory holds of uploads, and an eighth of downloads.
@@ -55,32 +56,25 @@ export function createTransfers(places: TransferPlaces, waitMs = WAIT_MS): Trans
     const slotsPerOwner = Math.ceil(slots / 3);
     // As many may wait as may be under way.
     const bounds = { slots, slotsPerOwner, places: 2 * slots, placesPerOwner: 2 * slotsPerOwner };
-    const held = new Map<string, number>();
-    return { turns: createFairSlots(bounds), slotsPerOwner, held };
+    // Tells an owner that has all of its slots from one that others leave none.
+    const owners = createPlaces({ max: Infinity, perOwner: slotsPerOwner });
+    return { turns: createFairSlots(bounds), owners };
   }
   return {
     async begin(name, organizationId) {
-      const { turns, slotsPerOwner, held } = of[name];
+      const { turns, owners } = of[name];
       const place = await slotWithin(turns, organizationId, waitMs);
-      const count = held.get(organizationId) ?? 0;
-      if (place === null) {
-        const more = { retryAfterSeconds: RETRY_AFTER_SECONDS };
-        return count >= slotsPerOwner
-          ? reject('TRANSFER_LIMIT_EXCEEDED', { limit: slotsPerOwner }, more)
-          : reject('UNAVAILABLE', { part: 'transfers' }, { ...more, ...FULL });
+      using taken = new DisposableStack();
+      const own = owners.take(organizationId);
+      if ('refused' in own) {
+        if (place !== null) taken.use(place);
+        return reject('TRANSFER_LIMIT_EXCEEDED', { limit: own.limit }, RETRY);
       }
-      held.set(organizationId, count + 1);
-      let isHeld = true;
-      return {
-        [Symbol.dispose]() {
-          if (!isHeld) return;
-          isHeld = false;
-          const left = (held.get(organizationId) ?? 0) - 1;
-          if (left > 0) held.set(organizationId, left);
-          else held.delete(organizationId);
-          place[Symbol.dispose]();
-        },
-      };
+      taken.use(own);
+      if (place === null)
+        return reject('UNAVAILABLE', { part: 'transfers' }, { ...RETRY, ...FULL });
+      taken.use(place);
+      return taken.move();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createPlaces, type NoPlace } from '#src/async/places.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { McpSessions } from '#src/messaging/mcp-sessions.ts';
 
@@ -21,8 +22,6 @@ export type SessionPlaces = {
   free(id: string): void;
 };
 
-type Taken = { organizationId: string; id: string | null };
-
 /**
  * Bounds the MCP sessions that this process begins. One that ended elsewhere keeps its place until
  * places are short: then the store is asked which sessions go on, every 2 s at most.
@@ -35,26 +34,23 @@ export function createSessionPlaces(
     lookEveryMs = LOOK_EVERY_MS,
   } = {},
 ): SessionPlaces {
-  const places = new Set<Taken>();
+  const places = createPlaces({ max, perOwner: perOrganization });
+  /** The places of the sessions that were begun. */
+  const kept = new Map<string, Disposable>();
   let looking: Promise<void> | null = null;
   let lookedAt = -Infinity;
 
-  function fullFor(organizationId: string): Rejection | null {
-    const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
-    const own = [...places].filter((one) => one.organizationId === organizationId);
-    if (own.length >= perOrganization)
-      return reject('MCP_SESSION_LIMIT_EXCEEDED', { limit: perOrganization }, retry);
-    if (places.size < max) return null;
-    const message = 'This process has as many MCP sessions as it can; try again.';
-    return reject('UNAVAILABLE', { part: 'mcp-sessions' }, { ...retry, message });
+  function free(id: string): void {
+    kept.get(id)?.[Symbol.dispose]();
+    kept.delete(id);
   }
   async function look(): Promise<void> {
     // One that is stored while the store is read may be missing in what was read.
-    const before = [...places].filter(({ id }) => id !== null);
+    const before = [...kept.keys()];
     const goOn = new Set(
       (await sessions.all()).filter(({ ended }) => ended === null).map(({ id }) => id),
     );
-    for (const place of before) if (!goOn.has(String(place.id))) places.delete(place);
+    for (const id of before) if (!goOn.has(id)) free(id);
   }
   async function lookAgain(): Promise<void> {
     if (looking === null && performance.now() - lookedAt < lookEveryMs) return;
@@ -66,20 +62,31 @@ export function createSessionPlaces(
   }
   return {
     async take(organizationId) {
-      if (fullFor(organizationId) !== null) await lookAgain();
-      const full = fullFor(organizationId);
-      if (full !== null) return full;
-      const place: Taken = { organizationId, id: null };
-      places.add(place);
+      let taken = places.take(organizationId);
+      if ('refused' in taken) {
+        await lookAgain();
+        taken = places.take(organizationId);
+      }
+      if ('refused' in taken) return full(taken);
+      const place = taken;
+      let isKept = false;
       return {
-        keep: (id) => void (place.id = id),
+        keep(id) {
+          isKept = true;
+          kept.set(id, place);
+        },
         [Symbol.dispose]() {
-          if (place.id === null) places.delete(place);
+          if (!isKept) place[Symbol.dispose]();
         },
       };
     },
-    free(id) {
-      for (const place of places) if (place.id === id) places.delete(place);
-    },
+    free,
   };
+}
+
+function full({ refused, limit }: NoPlace): Rejection {
+  const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
+  if (refused === 'owner') return reject('MCP_SESSION_LIMIT_EXCEEDED', { limit }, retry);
+  const message = 'This process has as many MCP sessions as it can; try again.';
+  return reject('UNAVAILABLE', { part: 'mcp-sessions' }, { ...retry, message });
 }

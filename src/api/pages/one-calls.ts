@@ -1,4 +1,4 @@
-import { createShares, type NoShare } from '#src/async/shares.ts';
+import { createPlaces, type NoPlace } from '#src/async/places.ts';
 import { within } from '#src/async/timeout.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { fitting, readProcessLimits, type ProcessLimits } from '#src/host/process-limits.ts';
@@ -65,8 +65,8 @@ export function createOneCalls({
   bounds?: OneCallBounds;
   drainMs?: number;
 }): OneCalls {
-  const places = createShares(bounds.calls);
-  const answers = createShares(bounds.answerBytes);
+  const places = createPlaces({ max: bounds.calls });
+  const answers = createPlaces({ max: bounds.answerBytes });
   const open = new Set<object>();
   const stopping = new AbortController();
   let isClosing = false;
@@ -112,7 +112,7 @@ export function createOneCalls({
   };
 }
 
-function fullRejection({ refused, limit }: NoShare): Rejection {
+function fullRejection({ refused, limit }: NoPlace): Rejection {
   const retry = { retryAfterSeconds: 1 };
   if (refused === 'owner') return reject('ONE_CALL_LIMIT_EXCEEDED', { limit }, retry);
   const message = 'This process makes as many calls as it can; try again.';

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { createShares, type NoShare } from '#src/async/shares.ts';
+import { createPlaces, type NoPlace } from '#src/async/places.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { fitting, type ProcessLimits } from '#src/host/process-limits.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -79,7 +79,7 @@ const NOT_STARTED = 'a BiDi process could not be started';
 
 export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'>): BidiProcesses {
   const running = new Map<ChildProcess, Running>();
-  const places = createShares(limits.bidi);
+  const places = createPlaces({ max: limits.bidi });
 
   /** Ends one process where all together have too much: that of who has most. */
   function requireRoom(): void {
@@ -159,7 +159,7 @@ function sumOf(all: readonly Running[]): number {
   return all.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-function tooMany({ refused, limit }: NoShare): Rejection {
+function tooMany({ refused, limit }: NoPlace): Rejection {
   const retry = { retryAfterSeconds: 5 };
   if (refused === 'all') {
     const message = 'This gateway has as many WebDriver BiDi connections as it can; try again.';

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { createPlaces } from '#src/async/places.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { networkOf } from '#src/http/address.ts';
 import type { Proxies } from '../proxies.ts';
@@ -23,48 +24,34 @@ export type SocketPlaces = {
 
 /** @param max sockets, or requests through proxies, of one address */
 export function createSocketPlaces(max: number, proxies: Proxies): SocketPlaces {
-  const held = new Map<string, number>();
+  const places = createPlaces({ max: Infinity, perOwner: max });
   /** How to give back a direct socket's place, by the socket's other end. */
-  const direct = new Map<string, () => void>();
-
-  function take(address: string): (() => void) | null {
-    const count = held.get(address) ?? 0;
-    if (count >= max) return null;
-    held.set(address, count + 1);
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      const left = (held.get(address) ?? 0) - 1;
-      if (left > 0) held.set(address, left);
-      else held.delete(address);
-    };
-  }
+  const direct = new Map<string, Disposable>();
 
   return {
     enter(socket) {
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return false; // it is closed already
       if (proxies.isTrusted(remoteAddress)) return true;
-      const giveBack = take(networkOf(remoteAddress));
-      if (giveBack === null) return false;
+      const place = places.take(networkOf(remoteAddress));
+      if ('refused' in place) return false;
       const key = endOf(socket);
-      direct.set(key, giveBack);
+      direct.set(key, place);
       socket.once('close', () => {
-        giveBack();
-        if (direct.get(key) === giveBack) direct.delete(key);
+        place[Symbol.dispose]();
+        if (direct.get(key) === place) direct.delete(key);
       });
       return true;
     },
     begin(request) {
       if (!proxies.isTrusted(request.socket.remoteAddress ?? '')) return () => undefined;
-      const giveBack = take(networkOf(proxies.clientOf(request)));
-      if (giveBack !== null) return giveBack;
+      const place = places.take(networkOf(proxies.clientOf(request)));
+      if (!('refused' in place)) return () => place[Symbol.dispose]();
       const message = 'Too many requests of this address are open.';
       const more = { message, retryAfterSeconds: 5 };
       return reject('RATE_LIMIT_EXCEEDED', { of: 'address', limit: max }, more);
     },
-    joined: (socket) => direct.get(endOf(socket))?.(),
+    joined: (socket) => direct.get(endOf(socket))?.[Symbol.dispose](),
   };
 }
 

@@ -1,7 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFeed, type Feed } from '#src/feed/feed.ts';
-import type { StreamLimits } from '#src/feed/stream-limits.ts';
+import { createFeed, type Feed, type StreamLimits } from '#src/feed/feed.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
