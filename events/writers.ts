@@ -96,7 +96,7 @@ export const writersOf: Readonly<Record<string, readonly Writer[]>> = {
   'archive.carried-forward': ['archivist'],
 };
 
-/** Who stores objects, by their kind (src/objects/README.md). */
+/** Who stores objects, by their kind (src/kernel/objects/README.md). */
 export const objectWritersOf: Readonly<Record<string, readonly Writer[]>> = {
   files: ['api', 'provisioner'],
   extensions: ['api'],

@@ -15,7 +15,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
     ending.abort(signal);
   });
 
-const { runService } = await import('./run-service.ts');
+const { runService } = await import('#src/start/run-service.ts');
 if (!(await runService(ending.signal, (ms) => (shutdownWithinMs = ms)))) {
   process.exitCode = 1;
   endWithin(END_WITHIN_MS);

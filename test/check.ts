@@ -16,7 +16,7 @@ const checks: [name: string, command: string, ...args: string[]][] = [
   ['format', 'oxfmt', '--check', '.'],
   ['lint', 'oxlint', '--type-aware'],
   ['types', 'tsc', '-p', '.'],
-  ['types of the dashboard', 'tsc', '-p', 'src/dashboard'],
+  ['types of the dashboard', 'tsc', '-p', 'src/apps/dashboard'],
   ['dead code', 'knip'],
 ];
 if (!process.argv.includes('--without-tests'))

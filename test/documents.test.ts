@@ -9,8 +9,8 @@ const README_LINES_MAX = 150;
 const COLUMNS_MAX = 120;
 
 /**
- * A file named in a sentence: `src/ids.ts` from the top of the project, or a source file by
- * the end of its path, such as `pool/serve.ts` in src/provisioner/README.md.
+ * A file named in a sentence: `src/kernel/ids.ts` from the top of the project, or a source file by
+ * the end of its path, such as `pool/serve.ts` in src/roles/provisioner/README.md.
  */
 const NAMED_FILE = /`((?:src|events|projections|test|deploy)\/[\w./-]+|[\w/-][\w./-]*\.m?ts)`/g;
 

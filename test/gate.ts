@@ -1,7 +1,7 @@
 /**
- * `node src/embedded/launch.mjs run test/gate.ts <tier…> [arguments of vitest…]`: runs the tests of
- * the tiers, repeats what failed by chance as "When a test fails" in test/README.md allows, and
- * prints `N passed, N failed` last. `npm run test:real` and `.ci/run` are this program.
+ * `node src/start/embedded/launch.mjs run test/gate.ts <tier…> [arguments of vitest…]`: runs the
+ * tests of the tiers, repeats what failed by chance as "When a test fails" in test/README.md
+ * allows, and prints `N passed, N failed` last. `npm run test:real` and `.ci/run` are this program.
  */
 import { fileURLToPath } from 'node:url';
 import { changedFiles, commitsSince, lastCommit, uncommitted } from './support/gate/change.ts';
@@ -15,7 +15,7 @@ const count = given.findIndex((word) => !tierNames.includes(word as Tier));
 const tiers = given.slice(0, count === -1 ? given.length : count) as Tier[];
 const args = given.slice(tiers.length);
 
-const vitest = [process.execPath, 'src/embedded/launch.mjs', 'test'];
+const vitest = [process.execPath, 'src/start/embedded/launch.mjs', 'test'];
 const isGreen = await runGate(
   {
     root,

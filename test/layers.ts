@@ -4,192 +4,219 @@ import type { SourceFile } from './support/source-files.ts';
 
 /** What any file may import but those of the contract. */
 const common = [
-  'src/errors.ts',
-  'src/ids.ts',
-  'src/moment.ts',
-  'src/master-keys.ts',
-  'src/foreign',
-  'src/optional-package.ts',
+  'src/kernel/errors.ts',
+  'src/kernel/ids.ts',
+  'src/kernel/moment.ts',
+  'src/kernel/master-keys.ts',
+  'src/kernel/foreign',
+  'src/kernel/optional-package.ts',
   'package.json',
 ];
 /** Reading and writing the log, above the stores: what each role builds on. */
 const core = [
   'events',
-  'src/domain',
-  'src/async',
-  'src/http',
-  'src/host',
-  'src/event-store',
-  'src/messaging',
-  'src/objects',
-  'src/extensions',
-  'src/commands',
-  'src/billing',
+  'src/kernel/domain',
+  'src/kernel/async',
+  'src/kernel/http',
+  'src/kernel/host',
+  'src/kernel/event-store',
+  'src/kernel/messaging',
+  'src/kernel/objects',
+  'src/kernel/billing',
+  'src/kernel/telemetry',
   'projections',
-  'src/telemetry',
+  'src/commands',
   ...common,
 ];
 
-/** Each layer's folder or file, and the folders and files it may import beside its own. */
+/**
+ * The rooms of the house, from the ground up: a file imports its own room and those before it. What
+ * has to be there for a session to live is in the kernel, the browsers, the commands and the roles.
+ */
+export const rooms = [
+  'events',
+  'src/kernel',
+  'projections',
+  'src/browsers',
+  'src/commands',
+  'src/features',
+  'src/roles',
+  'src/start',
+  'src/apps',
+  'src/main.ts',
+] as const;
+
+/**
+ * Each layer's folder or file, and the folders and files it may import beside its own; a folder in
+ * another one comes before that. No feature imports another, and no role another.
+ */
 export const layers: Readonly<Record<string, readonly string[]>> = {
   events: [],
-  'src/errors.ts': [],
-  'src/ids.ts': [],
-  'src/moment.ts': [],
-  'src/master-keys.ts': [],
-  'src/optional-package.ts': ['package.json'],
-  'src/foreign': [],
-  'src/domain': ['events', ...common],
-  'src/async': [...common],
-  'src/http': ['src/async', ...common],
-  // What this process may have of its machine, and where it is reached.
-  'src/host': ['src/domain', ...common],
+  'src/kernel/errors.ts': [],
+  'src/kernel/ids.ts': [],
+  'src/kernel/moment.ts': [],
+  'src/kernel/master-keys.ts': [],
+  'src/kernel/optional-package.ts': ['package.json'],
+  'src/kernel/foreign': [],
+  'src/kernel/domain': ['events', ...common],
+  'src/kernel/async': [...common],
+  'src/kernel/http': ['src/kernel/async', ...common],
+  // What this process may have of its machine.
+  'src/kernel/host': ['src/kernel/domain', 'src/kernel/async', ...common],
   // The client of buckets, for archive and objects.
-  'src/s3': [...common],
-  'src/telemetry': ['events', 'src/async', 'src/http', ...common],
-  'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
-  'src/messaging': [
+  'src/kernel/s3': [...common],
+  'src/kernel/telemetry': ['events', 'src/kernel/async', 'src/kernel/http', ...common],
+  'src/kernel/event-store': [
     'events',
-    'src/domain',
-    'src/async',
-    'src/event-store',
-    'src/telemetry',
+    'src/kernel/domain',
+    'src/kernel/async',
+    'src/kernel/telemetry',
     ...common,
   ],
-  // What an uploaded extension has to be, for the API and for servers of browsers.
-  'src/extensions': ['src/async', ...common],
-  // Files, profiles, recordings and what else is stored as it is, beside the events.
-  'src/objects': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
-  // The archives of profiles, for the role that stores them and the one that removes them.
-  'src/profiles': ['events', 'src/objects', 'src/async', ...common],
-  'src/commands': [
+  'src/kernel/messaging': [
     'events',
-    'projections',
-    'src/domain',
-    'src/async',
-    'src/event-store',
-    'src/messaging',
-    'src/telemetry',
+    'src/kernel/domain',
+    'src/kernel/async',
+    'src/kernel/event-store',
+    'src/kernel/telemetry',
+    ...common,
+  ],
+  // Files, profiles, recordings and what else is stored as it is, beside the events.
+  'src/kernel/objects': [
+    'events',
+    'src/kernel/async',
+    'src/kernel/event-store',
+    'src/kernel/s3',
     ...common,
   ],
   // What a session's events say: for the API and the command line.
-  'src/history': ['events', 'src/domain', 'src/event-store', ...common],
-  // The format of recordings: who writes, serves, plays and checks them.
-  'src/recordings': ['events', 'src/async', 'src/event-store', 'src/objects', ...common],
-  'src/audit': ['events', 'src/event-store', 'src/archive', ...common],
-  'src/billing': ['events', 'src/domain', 'src/event-store', ...common],
+  'src/kernel/history': ['events', 'src/kernel/domain', 'src/kernel/event-store', ...common],
+  'src/kernel/billing': ['events', 'src/kernel/domain', 'src/kernel/event-store', ...common],
+  'src/kernel/config': ['events', 'src/kernel/domain', ...common],
   projections: [
     'events',
-    'src/async',
-    'src/event-store/event-store.ts',
-    'src/event-store/load-state.ts',
-    'src/event-store/unreadable.ts',
-    'src/messaging/work-queue.ts',
-    'src/messaging/timers.ts',
-    'src/messaging/leases.ts',
-    'src/messaging/dead-letters.ts',
-    ...common,
-    'src/telemetry',
-  ],
-  // What operators see and decide: the command line and the API have the same.
-  'src/operator': [
-    'events',
-    'projections',
-    'src/domain',
-    'src/event-store',
-    'src/messaging',
-    'src/commands',
-    'src/billing',
-    'src/archive',
+    'src/kernel/async',
+    'src/kernel/event-store/event-store.ts',
+    'src/kernel/event-store/load-state.ts',
+    'src/kernel/event-store/unreadable.ts',
+    'src/kernel/messaging/work-queue.ts',
+    'src/kernel/messaging/timers.ts',
+    'src/kernel/messaging/leases.ts',
+    'src/kernel/messaging/dead-letters.ts',
+    'src/kernel/telemetry',
     ...common,
   ],
-  // What the API and the role that sends have in common of webhooks.
-  'src/webhooks': ['events', 'src/domain', 'src/async', 'src/host', 'src/event-store', ...common],
   // How a browser's sockets are reached, and the client of CDP, for the roles that reach them.
-  'src/browser-link': [...common],
-  // The roles: none imports another.
-  'src/api': [
-    ...core,
-    'src/history',
-    'src/browser-link',
-    'src/audit',
-    'src/operator',
-    'src/recordings',
-    'src/profiles',
-    'src/webhooks',
-    'src/dashboard/pages.ts',
+  'src/browsers/link': ['src/kernel/async', ...common],
+  // What an uploaded extension has to be, for the API and for servers of browsers.
+  'src/browsers/extensions': ['src/kernel/async', 'src/kernel/objects', ...common],
+  'src/browsers': [
+    'events',
+    'src/kernel/domain',
+    'src/kernel/async',
+    'src/kernel/telemetry',
+    ...common,
   ],
-  'src/provisioner': [...core, 'src/browser-link', 'src/recordings', 'src/profiles'],
-  'src/timekeeper': core,
-  'src/gateway': [...core, 'src/browser-link'],
-  'src/feed': core,
-  'src/tenants': core,
-  'src/archivist': [...core, 'src/archive'],
-  'src/webhook-sender': [...core, 'src/webhooks'],
-  // It runs in a browser: of the service it has types, and the sentences about events.
-  'src/dashboard': [
+  'src/commands': [
+    'events',
+    'src/kernel/domain',
+    'src/kernel/async',
+    'src/kernel/event-store',
+    'src/kernel/messaging',
+    'src/kernel/billing',
+    'src/kernel/telemetry',
+    'projections',
+    ...common,
+  ],
+  'src/features': [...core, 'src/kernel/s3', 'src/browsers'],
+  // The roles: none imports another.
+  'src/roles/api': [
+    ...core,
+    'src/kernel/history',
+    'src/browsers/extensions',
+    'src/browsers/link',
+    'src/features/archive',
+    'src/features/audit',
+    'src/features/profiles',
+    'src/features/recordings',
+    'src/features/webhooks',
+  ],
+  'src/roles/provisioner': [
+    ...core,
+    'src/browsers',
+    'src/features/black-box',
+    'src/features/egress',
+    'src/features/files',
+    'src/features/profiles',
+    'src/features/recordings',
+    'src/features/screenshots',
+  ],
+  'src/roles/timekeeper': core,
+  'src/roles/gateway': [...core, 'src/browsers/link'],
+  'src/roles/feed': core,
+  // They put the parts together.
+  'src/start/embedded': [
+    'events',
+    'src/kernel/async',
+    'src/kernel/config',
+    'src/kernel/telemetry',
+    ...common,
+  ],
+  'src/start': ['events', 'src', 'projections'],
+  'src/main.ts': ['src/start/run-service.ts'],
+  // It runs in a browser: of the service it has types, its pages, and the sentences about events.
+  'src/apps/dashboard': [
     'events/session.ts',
     'events/cloud-event.ts',
     'events/events.ts',
     'events/pool.ts',
-    'src/history/describe-actor.ts',
-    'src/history/describe-event.ts',
-    'src/recordings/replay.ts',
-    'src/recordings/segment-format.ts',
+    'src/kernel/history/describe-actor.ts',
+    'src/kernel/history/describe-event.ts',
+    'src/features/recordings/replay.ts',
+    'src/features/recordings/segment-format.ts',
+    'src/roles/api/dashboard/pages.ts',
   ],
   // What its users have: types of the service alone, which leave nothing behind.
-  'src/client': ['events', 'src/api/schemas', 'src/errors.ts'],
-  'src/config': ['events', 'src/domain', ...common],
-  'src/embedded': ['events', 'src/async', 'src/config', ...common, 'src/telemetry'],
-  'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
-  'src/archive': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
-  'src/doctor': [...core, 'src/browser-link', 'src/config', 'src/embedded', 'src/provisioner'],
-  'src/cli': [
+  'src/apps/client': ['events', 'src/roles/api/schemas', 'src/kernel/errors.ts'],
+  'src/apps/doctor': [...core, 'src/kernel/config', 'src/browsers', 'src/start'],
+  'src/apps/cli': [
     ...core,
-    'src/history',
-    'src/recordings',
-    'src/profiles',
-    'src/audit',
-    'src/operator',
-    'src/config',
-    'src/embedded',
-    'src/bootstrap/cli.ts',
-    'src/bootstrap/audit-key.ts',
-    'src/bootstrap/archive-files.ts',
-    'src/archivist',
-    'src/bootstrap/doctor.ts',
-    'src/bootstrap/backup.ts',
-    'src/bootstrap/operator/browser-image.ts',
-    'src/bootstrap/find-service.ts',
+    'src/kernel/config',
+    'src/kernel/history',
+    'src/features/archive',
+    'src/features/audit',
+    'src/features/backup',
+    'src/features/profiles',
+    'src/features/recordings',
+    'src/start',
     // Commands that ask the API.
-    'src/client',
-    'src/doctor',
-    'src/backup',
-    'src/archive',
+    'src/apps/client',
+    'src/apps/doctor',
   ],
-  // They put the parts together.
-  'src/bootstrap': ['events', 'src', 'projections'],
-  'src/run-service.ts': ['src/async', 'src/bootstrap', 'src/config', 'src/telemetry', ...common],
-  'src/main.ts': ['src/run-service.ts'],
   test: ['events', 'src', 'projections', 'test', 'deploy', 'package.json'],
 };
 
+/** The folder of a feature, as `src/features/files`; null: the file is of none. */
+export function featureOf(path: string): string | null {
+  return /^src\/features\/[^/]+/.exec(path)?.[0] ?? null;
+}
+
 /** The folder of each role, and what composes it: a process loads those of its roles alone. */
 export const roles: Readonly<Record<string, string>> = {
-  'src/api': 'src/bootstrap/api.ts',
-  'src/provisioner': 'src/bootstrap/provisioner.ts',
-  'src/gateway': 'src/bootstrap/gateway.ts',
-  'src/timekeeper': 'src/bootstrap/timekeeper.ts',
-  'src/archivist': 'src/bootstrap/archivist.ts',
-  'src/webhook-sender': 'src/bootstrap/webhooks/compose-webhooks.ts',
+  'src/roles/api': 'src/start/api.ts',
+  'src/roles/provisioner': 'src/start/provisioner.ts',
+  'src/roles/gateway': 'src/start/gateway.ts',
+  'src/roles/timekeeper': 'src/start/timekeeper.ts',
+  'src/features/archive/archivist': 'src/start/archivist.ts',
+  'src/features/webhooks/sender': 'src/start/webhooks/compose-webhooks.ts',
 };
 
 /** Files of a role's folder that others need too: the addresses and passwords of sessions. */
 export const inEachProcess: readonly string[] = [
-  'src/gateway/access/ticket.ts',
-  'src/gateway/access/urls.ts',
-  'src/gateway/access/vnc-secret.ts',
-  'src/provisioner/egress/proxy-password.ts',
+  'src/roles/gateway/access/ticket.ts',
+  'src/roles/gateway/access/urls.ts',
+  'src/roles/gateway/access/vnc-secret.ts',
+  'src/features/egress/proxy-password.ts',
 ];
 
 /** Layers that have to have files: a walk that missed them proves nothing. */
@@ -204,7 +231,7 @@ export function mayImport(layer: string, path: string): boolean {
   return [layer, ...(layers[layer] ?? [])].some((allowed) => isWithin(path, allowed));
 }
 
-function isWithin(path: string, layer: string): boolean {
+export function isWithin(path: string, layer: string): boolean {
   return path === layer || path.startsWith(`${layer}/`);
 }
 
@@ -233,116 +260,15 @@ export function technologyOf(path: string): Technology | null {
   return found ?? null;
 }
 
-/** Whether a file may import another: one of a technology only from its own, and bootstrap. */
+/** Files and folders that compose: they name the technologies. */
+const compositions = ['src/start', 'src/apps/doctor/compose.ts', 'test'];
+
+/** Whether a file may import another: one of a technology only from its own, or to compose. */
 export function mayAdapt({ path }: SourceFile, imported: string): boolean {
   const technology = technologyOf(imported);
   if (!isOurs(imported) || technology === null) return true;
   if (technologyOf(path) === technology) return true;
-  return ['src/bootstrap', 'test'].includes(layerOf(path) ?? '');
-}
-
-/** Where a package may be imported: a folder, one file, or the adapters of a technology. */
-export const packages: Readonly<Record<string, readonly string[]>> = {
-  typebox: ['events', 'src/api', 'src/feed', 'src/client'],
-  // Keys and JWTs of NATS are no part of an adapter.
-  '@nats-io': ['jetstream', 'src/tenants/nkey.ts', 'src/tenants/user-jwt.ts'],
-  ioredis: ['redis'],
-  dockerode: ['docker'],
-  '@kubernetes': ['kubernetes'],
-  fastify: ['src/api'],
-  '@modelcontextprotocol': ['src/api/mcp'],
-  '@fastify': ['src/api'],
-  '@scalar': ['src/api/docs'],
-  jose: [
-    'src/api',
-    'src/archive/signature.ts',
-    'src/bootstrap/audit-key.ts',
-    'src/cli',
-    'src/tenants/user-jwt.ts',
-  ],
-  '@aws-sdk': ['s3'],
-  'tar-stream': [
-    'docker',
-    'src/profiles',
-    'src/provisioner/extensions',
-    'src/provisioner/browsers/chromium',
-  ],
-  yazl: ['src/api'],
-  // No process of the service loads it.
-  '@duckdb': ['src/cli/sql'],
-  yauzl: ['src/extensions'],
-  ws: ['src/gateway', 'src/api/pages', 'src/browser-link', 'simulated', 'kubernetes'],
-  'proxy-chain': ['src/provisioner/egress'],
-  'chromium-bidi': ['src/gateway'],
-  selfsigned: ['src/gateway'],
-  '@novnc': ['src/gateway', 'src/dashboard'],
-  preact: ['src/dashboard'],
-  '@preact': ['src/dashboard'],
-  '@tanstack': ['src/dashboard'],
-  uplot: ['src/dashboard/pool'],
-  vite: ['src/dashboard/vite.config.ts'],
-  pino: ['src/telemetry'],
-  'pino-pretty': ['src/telemetry'],
-  'prom-client': ['src/telemetry'],
-  '@opentelemetry': ['src/telemetry'],
-};
-
-/**
- * Where JSON is parsed that this service wrote itself, or that its operator did. All other JSON is
- * somebody else's, and passes `parseForeignJson`.
- */
-export const ownJson: readonly string[] = [
-  'src/foreign/foreign-json.ts',
-  // Events, states and views, from the stores.
-  'events',
-  'projections',
-  'src/archive',
-  'src/event-store/chain.ts',
-  'src/backup',
-  'src/commands',
-  'src/messaging',
-  'src/timekeeper',
-  'src/webhooks',
-  'src/api/files',
-  'src/api/health',
-  'src/api/routes',
-  'src/api/schemas',
-  'src/api/sessions',
-  'src/api/time-travel',
-  // Its own schemas and answers.
-  'src/api/docs',
-  'src/api/http/validation.ts',
-  'src/api/mcp',
-  // What another process of it prints, its own records and archives.
-  'src/extensions/extension-reader.ts',
-  'src/profiles',
-  'src/gateway/bidi/bidi-program.ts',
-  'src/provisioner/browsers/process/records.ts',
-  // The operator's files and engines.
-  'src/bootstrap',
-  'src/cli',
-  'src/config',
-  'src/embedded',
-  'src/provisioner/browsers/docker',
-  'src/provisioner/browsers/kubernetes',
-  // A process of its own, for one client; a browser that is none.
-  'src/gateway/bidi/bidi-commands.ts',
-  'src/provisioner/browsers/simulated',
-  // They run with who uses the service.
-  'src/client',
-  'src/dashboard',
-];
-
-/** Whether a file parses JSON of this service alone. */
-export function isOwnJson(path: string): boolean {
-  return ownJson.some((place) => isWithin(path, place));
-}
-
-/** Whether a file may import another, if that is a package; tests may import any. */
-export function mayUse({ path }: SourceFile, imported: string): boolean {
-  if (isOurs(imported) || imported.startsWith('node:') || isWithin(path, 'test')) return true;
-  const places = packages[imported.split('/')[0] ?? ''] ?? [];
-  return places.some((place) => isWithin(path, place) || technologyOf(path) === place);
+  return compositions.some((composition) => isWithin(path, composition));
 }
 
 /** Whether an import is a file of this project. */

@@ -10,18 +10,19 @@ import { describe, expect, it, test } from 'vitest';
 import { ALLOWED_SENTENCES, BANNED_PHRASES, bannedPhrase, withoutAllowed } from './words.ts';
 import { tierOf } from './tiers.ts';
 import {
+  featureOf,
   inEachProcess,
   isOurs,
-  isOwnJson,
-  ownJson,
+  isWithin,
   layerOf,
   layers,
   mayAdapt,
   mayImport,
-  mayUse,
   mustExist,
   roles,
+  rooms,
 } from './layers.ts';
+import { isOwnJson, ownJson, mayUse } from './packages.ts';
 import {
   codeLines,
   readText,
@@ -84,9 +85,9 @@ describe('the walk sees what it judges', () => {
     const handle = files.find(({ path }) => path === 'src/commands/handle-command.ts');
     expect(handle?.imports).toEqual(
       expect.arrayContaining([
-        'src/async/retry.ts',
+        'src/kernel/async/retry.ts',
         'events/subjects.ts',
-        'src/event-store/load-state.ts',
+        'src/kernel/event-store/load-state.ts',
       ]),
     );
   });
@@ -100,6 +101,23 @@ describe('layers', () => {
   test.each(Object.keys(layers))('%s imports only what stands below it', (layer) => {
     const own = files.filter(({ path }) => layerOf(path) === layer);
     expect(breaches(own, (_, path) => !isOurs(path) || mayImport(layer, path))).toEqual([]);
+  });
+
+  it('are in rooms, of which none imports one above it', () => {
+    const roomOf = (path: string) => rooms.findIndex((room) => isWithin(path, room));
+    const product = productFiles(files);
+    expect(product.filter(({ path }) => roomOf(path) === -1).map(({ path }) => path)).toEqual([]);
+    const isBelow = ({ path }: SourceFile, imported: string) =>
+      !isOurs(imported) || roomOf(imported) <= roomOf(path);
+    expect(breaches(product, isBelow)).toEqual([]);
+  });
+
+  it('have features of which none imports another', () => {
+    const features = files.filter(({ path }) => featureOf(path) !== null);
+    expect(new Set(features.map(({ path }) => featureOf(path))).size).toBeGreaterThan(8);
+    const isApart = ({ path }: SourceFile, imported: string) =>
+      [null, featureOf(path)].includes(featureOf(imported));
+    expect(breaches(features, isApart)).toEqual([]);
   });
 
   it('leave an adapter to compose, to its technology and to tests', () => {
@@ -138,7 +156,7 @@ describe('the structure', () => {
         paths.some((path) => path.startsWith(`${role}/`) && !inEachProcess.includes(path)),
       );
     const service = loadedWith('src/main.ts', product);
-    const program = loadedWith('src/run-service.ts', product);
+    const program = loadedWith('src/start/run-service.ts', product);
     expect([rolesOf(service), rolesOf(program)]).toEqual([[], []]);
     expect(program).toEqual(expect.arrayContaining([...inEachProcess]));
     for (const [role, composed] of Object.entries(roles))
@@ -161,8 +179,8 @@ describe('what is pure', () => {
     const paths = pure.map(({ path }) => path);
     for (const path of [
       'events/codec.ts',
-      'src/domain/session/decide.ts',
-      'src/domain/fleet/server.ts',
+      'src/kernel/domain/session/decide.ts',
+      'src/kernel/domain/fleet/server.ts',
     ])
       expect(paths).toContain(path);
     expect(paths.filter((path) => path.startsWith('projections/')).length).toBeGreaterThan(2);
@@ -202,29 +220,42 @@ it('subjects are built in the contract and nowhere else', () => {
 describe('one mechanism of each kind', () => {
   // The client is a package of its own, and what runs in pages has no back-off with a signal.
   const judged = files.filter(
-    ({ path }) => /^(src|projections)\//.test(path) && !/^src\/(client|dashboard)\//.test(path),
+    ({ path }) =>
+      /^(src|projections)\//.test(path) && !/^src\/apps\/(client|dashboard)\//.test(path),
   );
   it.each([
     [
       'a map that drops its oldest entry',
-      'src/async/bounded-map.ts',
+      'src/kernel/async/bounded-map.ts',
       /\[oldest[^\]]*\] = .*keys\(\)|\.keys\(\)\.take\(/,
     ],
     [
       'a client of CDP',
-      'src/browser-link/cdp.ts',
+      'src/browsers/link/cdp.ts',
       /stringify\(\{ id(?:: \w+)?, method\b|'Target\.attachToTarget', /,
     ],
-    ['a presenter of servers', 'src/operator/servers.ts', /limited_by: pool\?\.limitedBy/],
+    ['a presenter of servers', 'src/commands/operator/servers.ts', /limited_by: pool\?\.limitedBy/],
     // The name of the design is answered, and used nowhere else.
-    ['a word for dead letters', 'src/cli/bss.ts', /\bpark(?:s|ed|ing)?\b|parked|Parked|PARKED/],
+    [
+      'a word for dead letters',
+      'src/apps/cli/bss.ts',
+      /\bpark(?:s|ed|ing)?\b|parked|Parked|PARKED/,
+    ],
     [
       'a question to one server',
-      'src/messaging/jetstream/jetstream-questions.ts',
+      'src/kernel/messaging/jetstream/jetstream-questions.ts',
       /\baskSubject\(/,
     ],
-    ['places of all and of one owner', 'src/async/', / >=? \w*[pP]er(?:Organization|Owner)\w*\)/],
-    ['a pause that doubles', 'src/async/', /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/],
+    [
+      'places of all and of one owner',
+      'src/kernel/async/',
+      / >=? \w*[pP]er(?:Organization|Owner)\w*\)/,
+    ],
+    [
+      'a pause that doubles',
+      'src/kernel/async/',
+      /[pP]auseMs = Math\.min\(2 \* |Math\.min\(.*\* 2 \*\*/,
+    ],
   ])('%s: %s', (_, home, pattern) => {
     const found = codeWith(judged, pattern);
     expect(found.filter((line) => !line.startsWith(home))).toEqual([]);
@@ -239,8 +270,9 @@ describe('files', () => {
   });
 
   it(`have at most ${COLUMNS_MAX} columns`, () => {
-    // The formatter puts a test's title on the line that begins it, however long.
-    const tooWide = new RegExp(`^(?!\\s*(?:it|test|describe)\\().{${COLUMNS_MAX + 1},}`);
+    // The formatter puts a test's title on the line that begins it, and a name that is imported
+    // alone beside its file, however long.
+    const tooWide = new RegExp(`^(?!\\s*(?:it|test|describe)\\(|import ).{${COLUMNS_MAX + 1},}`);
     expect(textWith(files, tooWide)).toEqual([]);
   });
 
@@ -330,11 +362,11 @@ it('sentences hold no banned phrase, in code or documents', () => {
 
 /** events, the domain, every file that declares a projection, and what says so of itself here. */
 function isPure({ path, code }: SourceFile): boolean {
-  const folders = ['events', 'src/domain'];
+  const folders = ['events', 'src/kernel/domain'];
   const others = [
     'projections/projection.ts',
-    'src/provisioner/reconcile/plan.ts',
-    'src/errors.ts',
+    'src/roles/provisioner/reconcile/plan.ts',
+    'src/kernel/errors.ts',
   ];
   if (folders.includes(layerOf(path) ?? '') || others.includes(path)) return true;
   return path.startsWith('projections/') && /^export const \w+: Projection</m.test(code);

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { filters } from '#events/subjects.ts';
-import { createStateReader } from '#src/event-store/load-state.ts';
-import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { createStateReader } from '#src/kernel/event-store/load-state.ts';
+import { refuseUnknown } from '#src/kernel/event-store/unreadable.ts';
 import { completed, toWrite, foldEvent } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import type { Projection } from '../projection.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { Unavailable } from '#src/errors.ts';
-import { sleep } from '#src/async/sleep.ts';
-import { within } from '#src/async/timeout.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { within } from '#src/kernel/async/timeout.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
 import { rebuildStoreOf } from '../all-projections.ts';
 import { runProjection } from '../runner/run-projection.ts';
 import type { ProjectionDeadLetter, ProjectionSource, Progress } from '../runner/projector.ts';

@@ -1,7 +1,7 @@
 import { streamFilter } from '#events/subjects.ts';
-import type { DeadLetterStore, DeadLetterRef } from '#src/messaging/dead-letters.ts';
-import { createStateReader } from '#src/event-store/load-state.ts';
-import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import type { DeadLetterStore, DeadLetterRef } from '#src/kernel/messaging/dead-letters.ts';
+import { createStateReader } from '#src/kernel/event-store/load-state.ts';
+import { refuseUnknown } from '#src/kernel/event-store/unreadable.ts';
 import { completed, toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';

@@ -1,8 +1,8 @@
 import { streamFilter } from '#events/subjects.ts';
 import { differencesOf, type Difference } from './differences.ts';
 import { foldDigests, partOf, type Digests } from './fold-digests.ts';
-import { createStateReader } from '#src/event-store/load-state.ts';
-import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { createStateReader } from '#src/kernel/event-store/load-state.ts';
+import { refuseUnknown } from '#src/kernel/event-store/unreadable.ts';
 import { completed, toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';

@@ -1,6 +1,6 @@
 import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { createNotifier } from '#src/async/notifier.ts';
+import { createNotifier } from '#src/kernel/async/notifier.ts';
 
 /** A batch, the end, or the event after it if that is one that this build does not know. */
 type Batch = IteratorResult<RecordedEvent[], void> | UnknownEvent;

@@ -1,6 +1,6 @@
 import { MalformedEvent } from '#events/codec.ts';
 import { hasState, type RecordedEvent } from '#events/events.ts';
-import type { StateReader } from '#src/event-store/load-state.ts';
+import type { StateReader } from '#src/kernel/event-store/load-state.ts';
 import type { Projection } from '../projection.ts';
 import type { ViewWrite } from '../store/views.ts';
 

@@ -1,11 +1,11 @@
 import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { subjectOf } from '#events/subjects.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
-import { doubling, retry } from '#src/async/retry.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { createStateReader, type StateReader } from '#src/event-store/load-state.ts';
-import type { DeadLetterStore, NewDeadLetter } from '#src/messaging/dead-letters.ts';
+import { Unavailable, WrittenByNewer } from '#src/kernel/errors.ts';
+import { doubling, retry } from '#src/kernel/async/retry.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { createStateReader, type StateReader } from '#src/kernel/event-store/load-state.ts';
+import type { DeadLetterStore, NewDeadLetter } from '#src/kernel/messaging/dead-letters.ts';
 import { completed, foldBatch, keyOf } from './fold.ts';
 import { writesMax } from '../store/limits.ts';
 import { projectionId, type Projection } from '../projection.ts';

@@ -1,4 +1,4 @@
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import type { ProjectionSource } from './projector.ts';
 
 /** At most one failure per 5 s is reported: every projection asks the event store each second. */
@@ -9,7 +9,7 @@ const REPORT_EVERY_MS = 5_000;
  * does not know its stream yet, a permission that is missing for a moment) is no bug of a
  * projection and becomes `Unavailable`, which projectors retry. RangeError and TypeError, the bugs
  * of a caller, are thrown unchanged. Subscriptions pass through: those of a process do not fail
- * (src/event-store/shared-subscription.ts).
+ * (src/kernel/event-store/shared-subscription.ts).
  */
 export function retryableSource(
   eventStore: ProjectionSource,

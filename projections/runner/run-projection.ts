@@ -1,7 +1,7 @@
 import { UnknownEvent } from '#events/codec.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
-import { createBackOff } from '#src/async/back-off.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { Unavailable, WrittenByNewer } from '#src/kernel/errors.ts';
+import { createBackOff } from '#src/kernel/async/back-off.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { subscribeProjector } from './subscribe.ts';
 import {
   BACKOFF_MS,

@@ -1,7 +1,7 @@
-import { Unavailable } from '#src/errors.ts';
-import { sleep } from '#src/async/sleep.ts';
-import { untilTickOf } from '#src/async/ticks.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { untilTickOf } from '#src/kernel/async/ticks.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
 import { retentionOf } from '../all-projections.ts';
 import { createLagMeter, lagSecondsMax, type Lag, type LagMeter } from './lag.ts';
 import { runProjection } from './run-projection.ts';

@@ -1,8 +1,8 @@
 import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { Unavailable } from '#src/errors.ts';
-import { untilTickOf } from '#src/async/ticks.ts';
-import { stopAtUnknown } from '#src/event-store/unreadable.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { untilTickOf } from '#src/kernel/async/ticks.ts';
+import { stopAtUnknown } from '#src/kernel/event-store/unreadable.ts';
 import { writesMax } from '../store/limits.ts';
 import { createBatches, type Batches } from './batches.ts';
 import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';

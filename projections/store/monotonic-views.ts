@@ -1,4 +1,4 @@
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import type { Views } from './views.ts';
 
 /** How long a count or page waits for a store that has lost its data to catch up again. */

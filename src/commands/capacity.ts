@@ -8,7 +8,7 @@ import { projectionId } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads, workloadsInStatus, workloadsOnServer } from '#projections/workloads.ts';
-import { reject, Unavailable, type Rejection } from '#src/errors.ts';
+import { reject, Unavailable, type Rejection } from '#src/kernel/errors.ts';
 
 /** Servers that are read; a rejection names them. */
 const SERVERS_MAX = 1_000;

@@ -1,11 +1,11 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
-import { isRejection } from '#src/errors.ts';
-import { decideCarryForward } from '#src/domain/carry-forward.ts';
-import { withState } from '#src/event-store/load-state.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { decideCarryForward } from '#src/kernel/domain/carry-forward.ts';
+import { withState } from '#src/kernel/event-store/load-state.ts';
 import { handleCommand, type CommandContext } from './handle-command.ts';
 
-export { isFinished } from '#src/domain/carry-forward.ts';
+export { isFinished } from '#src/kernel/domain/carry-forward.ts';
 
 /**
  * Records the aggregate's state again if its last event is in the archived part of the log, so that

@@ -1,13 +1,13 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
-import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
-import { again, againAtOnce, fullJitter, retry } from '#src/async/retry.ts';
-import type { LedgerCommand } from '#src/domain/organization/ledger.ts';
-import type { StreamAppend, EventStore } from '#src/event-store/event-store.ts';
-import { loadState, type Loaded } from '#src/event-store/load-state.ts';
+import { isRejection, Unavailable, type Rejection } from '#src/kernel/errors.ts';
+import { again, againAtOnce, fullJitter, retry } from '#src/kernel/async/retry.ts';
+import type { LedgerCommand } from '#src/kernel/domain/organization/ledger.ts';
+import type { StreamAppend, EventStore } from '#src/kernel/event-store/event-store.ts';
+import { loadState, type Loaded } from '#src/kernel/event-store/load-state.ts';
 import { isOutcomeUnknown, createLedgerQueues, type LedgerQueues } from './ledger-queue.ts';
-import type { StateCache } from '#src/event-store/state-cache.ts';
+import type { StateCache } from '#src/kernel/event-store/state-cache.ts';
 import { toStreamAppend, type Decision } from './to-stream-append.ts';
 
 /**

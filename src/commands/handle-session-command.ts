@@ -1,9 +1,9 @@
 import type { EventMetadata } from '#events/envelope.ts';
-import { isRejection, type Rejection } from '#src/errors.ts';
-import { ledgerCommandFor } from '#src/domain/organization/ledger.ts';
-import type { CreateSession, SessionCommand } from '#src/domain/session/commands.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import type { SessionIdentity } from '#src/domain/session/session.ts';
+import { isRejection, type Rejection } from '#src/kernel/errors.ts';
+import { ledgerCommandFor } from '#src/kernel/domain/organization/ledger.ts';
+import type { CreateSession, SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import { handleTransaction, type CommandContext, type CommandResult } from './handle-command.ts';
 import { admitToProfile, type WantedProfile } from './session-profile.ts';
 

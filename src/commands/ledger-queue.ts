@@ -1,17 +1,21 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { streamFilter } from '#events/subjects.ts';
-import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
-import { again, againAtOnce, fullJitter, retry } from '#src/async/retry.ts';
+import { isRejection, Unavailable, type Rejection } from '#src/kernel/errors.ts';
+import { again, againAtOnce, fullJitter, retry } from '#src/kernel/async/retry.ts';
 import {
   decideLedger,
   emptyLedger,
   evolveLedger,
   type LedgerCommand,
-} from '#src/domain/organization/ledger.ts';
-import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
-import { loadState, type Loaded } from '#src/event-store/load-state.ts';
-import type { StateCache } from '#src/event-store/state-cache.ts';
+} from '#src/kernel/domain/organization/ledger.ts';
+import type {
+  AppendResult,
+  StreamAppend,
+  EventStore,
+} from '#src/kernel/event-store/event-store.ts';
+import { loadState, type Loaded } from '#src/kernel/event-store/load-state.ts';
+import type { StateCache } from '#src/kernel/event-store/state-cache.ts';
 import { createAnnouncements } from './announcements.ts';
 import { toStreamAppend } from './to-stream-append.ts';
 

@@ -10,7 +10,7 @@ import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { pageMax } from '#projections/store/limits.ts';
 import { readList } from '#projections/store/queries.ts';
 import type { Views } from '#projections/store/views.ts';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import type { CommandContext } from './handle-command.ts';
 import { handleSessionCommand } from './handle-session-command.ts';
 

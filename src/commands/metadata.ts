@@ -1,5 +1,5 @@
 import type { EventMetadata } from '#events/envelope.ts';
-import { newId } from '#src/ids.ts';
+import { newId } from '#src/kernel/ids.ts';
 
 /**
  * Metadata of a command that a part of the service issues without an event as its cause; `id` is

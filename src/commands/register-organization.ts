@@ -1,14 +1,14 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { Tier } from '#events/organization.ts';
 import { isOrganizationId } from '#events/subjects.ts';
-import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import { decideLedger, emptyLedger } from '#src/domain/organization/ledger.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
+import { decideLedger, emptyLedger } from '#src/kernel/domain/organization/ledger.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import {
   decideStartKey,
   readKeyHistory,
   type StartKey,
-} from '#src/domain/organization/start-key.ts';
+} from '#src/kernel/domain/organization/start-key.ts';
 import { handleTransaction, type CommandContext, type CommandResult } from './handle-command.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { EventMetadata } from '#events/envelope.ts';
-import { isRejection, Unavailable, WrittenByNewer, type Rejection } from '#src/errors.ts';
-import { doubling, retry } from '#src/async/retry.ts';
-import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
-import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import { isRejection, Unavailable, WrittenByNewer, type Rejection } from '#src/kernel/errors.ts';
+import { doubling, retry } from '#src/kernel/async/retry.ts';
+import { decideServer, type ServerCommand } from '#src/kernel/domain/fleet/server.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/kernel/domain/fleet/workload.ts';
 import {
   handleCommand,
   type CommandContext,
@@ -10,9 +10,9 @@ import {
 } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { recordSavedProfile, type SavedProfile } from '#src/commands/session-profile.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import type { SessionIdentity } from '#src/domain/session/session.ts';
-import type { Logger } from '#src/telemetry/logger.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
 
 /** Pause between attempts while the event store is unavailable: 100 ms, doubled, 2 s at most. */
 const pauseMs = doubling(100, 2_000);

@@ -1,7 +1,7 @@
 import type { SessionState } from '#events/session.ts';
-import { within } from '#src/async/timeout.ts';
-import { isSettled } from '#src/domain/session/session.ts';
-import type { SessionEvents } from '#src/event-store/session-events.ts';
+import { within } from '#src/kernel/async/timeout.ts';
+import { isSettled } from '#src/kernel/domain/session/session.ts';
+import type { SessionEvents } from '#src/kernel/event-store/session-events.ts';
 
 /** A session as of one of its events. */
 export type Seen = { state: SessionState; sequence: number };

@@ -1,15 +1,15 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { AskedProfile } from '#events/profile.ts';
-import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import { hasEnded } from '#src/domain/session/rejections.ts';
-import { decide } from '#src/domain/session/decide.ts';
+import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
+import { hasEnded } from '#src/kernel/domain/session/rejections.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
 import {
   decideProfile,
   type ProfileCommand,
   type SavedArchive,
-} from '#src/domain/profile/profile.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
-import { isFinal, type SessionIdentity } from '#src/domain/session/session.ts';
+} from '#src/kernel/domain/profile/profile.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
+import { isFinal, type SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import {
   handleTransaction,
   type CommandContext,

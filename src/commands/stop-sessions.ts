@@ -1,10 +1,10 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionFilter } from '#events/organization.ts';
 import type { SessionStatus } from '#events/session.ts';
-import { isRejection, Unavailable, type ErrorName, type Rejection } from '#src/errors.ts';
-import { newId } from '#src/ids.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isRejection, Unavailable, type ErrorName, type Rejection } from '#src/kernel/errors.ts';
+import { newId } from '#src/kernel/ids.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { handleCommand, type CommandContext } from './handle-command.ts';
 import { handleSessionCommand } from './handle-session-command.ts';
 

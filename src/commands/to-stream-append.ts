@@ -2,9 +2,9 @@ import type { PendingEvent } from '#events/codec.ts';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { Aggregates } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
-import { newId } from '#src/ids.ts';
-import type { StreamAppend } from '#src/event-store/event-store.ts';
-import { evolve, type Loaded } from '#src/event-store/load-state.ts';
+import { newId } from '#src/kernel/ids.ts';
+import type { StreamAppend } from '#src/kernel/event-store/event-store.ts';
+import { evolve, type Loaded } from '#src/kernel/event-store/load-state.ts';
 
 /** Events that were decided for an aggregate, to be appended; they are of its kind. */
 export type Decision = {

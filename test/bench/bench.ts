@@ -9,7 +9,7 @@
  * `src/main.ts` of another release for `profile`.
  */
 import { availableParallelism, cpus } from 'node:os';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { benchBareCreate } from './bare-create/bare-create.ts';
 import { benchBrowserArena } from './browserarena/browserarena.ts';
 import { measureApiContention, measureContention } from './contention.ts';

@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import { connectToBrowser, type BrowserAddress } from '#src/browsers/link/browser-link.ts';
 
 /**
  * Connects and waits for the reply to one command: from then on the browser can be driven.

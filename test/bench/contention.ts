@@ -1,13 +1,13 @@
 import { headers, nuid, type NatsConnection } from '@nats-io/transport-node';
 import { encode, type Message } from '#events/codec.ts';
-import { isRejection } from '#src/errors.ts';
-import { newId } from '#src/ids.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { newId } from '#src/kernel/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { createSession } from '#test/support/examples.ts';
 import { aSession, requested, slotReserved } from '#test/support/events.fixture.ts';

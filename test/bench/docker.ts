@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { ensureBrowserImage } from '#src/browsers/docker/browser-image.ts';
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
 import { byHand, untilFirstReply } from './image-by-hand.ts';
 import {

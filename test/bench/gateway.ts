@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 import { ask, firstReply } from './cdp-client.ts';
 import { summarize, type Samples } from './samples.ts';

@@ -1,8 +1,8 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { linkKeyText, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import { browserCommand } from '#src/provisioner/browsers/kubernetes/pod.ts';
-import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
+import { linkKeyText, type BrowserAddress } from '#src/browsers/link/browser-link.ts';
+import { chromiumFlags } from '#src/browsers/chromium/flags.ts';
+import { browserCommand } from '#src/browsers/kubernetes/pod.ts';
+import { readVersion } from '#src/browsers/chromium/version.ts';
 import { firstReply } from './cdp-client.ts';
 
 /** The browser image, run by hand. */

@@ -2,7 +2,7 @@
  * A program that only listens: event streams read with a minimal client, and one subject of NATS.
  * Its parent (`listeners-apart.ts`) sends it the addresses and reads the results.
  */
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { clockMs, openRawStream, type RawStream } from './raw-stream.ts';
 

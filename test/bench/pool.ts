@@ -1,5 +1,5 @@
-import { policies, POLICY } from '#src/domain/fleet/pool-policy.ts';
-import { simulatePool } from '#src/domain/fleet/simulate-pool.ts';
+import { policies, POLICY } from '#src/kernel/domain/fleet/pool-policy.ts';
+import { simulatePool } from '#src/kernel/domain/fleet/simulate-pool.ts';
 import { poolTraces } from '#test/support/load/pool-traces.ts';
 import { atLeast, atMost, type Verdict } from './samples.ts';
 

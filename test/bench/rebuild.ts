@@ -9,7 +9,7 @@ import { sessionView } from '#projections/session-view.ts';
 import { servers } from '#projections/servers.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { workloads } from '#projections/workloads.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { fillLog } from '#test/support/fill-event-store.ts';
 import { generatedOrganization } from '#test/support/events/event-generator.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
@@ -31,7 +31,7 @@ const ROUNDS_MAX = 3;
 const RSS_MIB_MAX = 640;
 const PAGES = 5_000;
 const OFFSET_MAX = 10_000;
-const BSS = fileURLToPath(new URL('../../src/cli/bss.ts', import.meta.url));
+const BSS = fileURLToPath(new URL('../../src/apps/cli/bss.ts', import.meta.url));
 const BARE = fileURLToPath(new URL('bare-consumer.ts', import.meta.url));
 
 /** The resources that are open during the measurements. */

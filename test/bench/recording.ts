@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
 import type { WebSocket } from 'ws';
-import { sleep } from '#src/async/sleep.ts';
-import { createClient, type Client } from '#src/client/client.ts';
-import { createReplay } from '#src/recordings/replay.ts';
-import { readSegment } from '#src/recordings/segment-format.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
+import { createReplay } from '#src/features/recordings/replay.ts';
+import { readSegment } from '#src/features/recordings/segment-format.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import { DEV_KEY, eventually, startService } from '#test/support/service/service.ts';
 import { command, firstReply } from './cdp-client.ts';

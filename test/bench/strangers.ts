@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { newKey, newOrganization, untilAnswered } from '#test/support/clients/command-line.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { send } from './http-client.ts';

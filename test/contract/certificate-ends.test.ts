@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { appendFile, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
-import type { Config } from '#src/config/config.ts';
+import { readCertificateEnds } from '#src/start/certificate-facts.ts';
+import type { Config } from '#src/kernel/config/config.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { makeCertificate } from '#test/support/servers/certificates.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';

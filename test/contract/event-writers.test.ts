@@ -2,7 +2,7 @@ import { connect, PermissionViolationError, type NatsConnection } from '@nats-io
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { objectWritersOf, writersOf, type Writer } from '#events/writers.ts';
 import { dataVersion } from '#events/upcast.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { readMessage, todaysSchemas } from '#test/support/events/golden-files.ts';
 import {
   natsUsers,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { ensureCertificate } from '#src/gateway/certificate.ts';
-import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
+import { ensureCertificate } from '#src/roles/gateway/certificate.ts';
+import type { SessionLookup } from '#src/roles/gateway/access/session-directory.ts';
 import {
   openSocket,
   refusal,

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
-import type { RateLimiter } from '#src/api/auth/rate-limit.ts';
-import { createLocalLimiter, WINDOW_MS } from '#src/http/rate-window.ts';
+import { createRedisRateLimiter } from '#src/roles/api/auth/rate-limit.redis.ts';
+import type { RateLimiter } from '#src/roles/api/auth/rate-limit.ts';
+import { createLocalLimiter, WINDOW_MS } from '#src/kernel/http/rate-window.ts';
 import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';

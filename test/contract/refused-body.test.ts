@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { lingerAtClose } from '#src/http/linger.ts';
+import { lingerAtClose } from '#src/kernel/http/linger.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** Answers that come before the body of their request, on a connection that closes with them. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { makeCertificate, type CertificateFiles } from '#test/support/servers/certificates.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startSecureRedis } from '#test/support/servers/real-redis.ts';

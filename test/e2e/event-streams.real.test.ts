@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CloudEvent } from '#events/cloud-event.ts';
 import { toPublicEvent } from '#events/public-event.ts';
 import { streamFilter, filtersFor } from '#events/subjects.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
 import {
   DEV_KEY,
   eventually,

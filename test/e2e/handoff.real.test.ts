@@ -1,6 +1,6 @@
 import { connect, type Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import {
   colourOf,
   openScreen,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filtersFor } from '#events/subjects.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
-import { emptyLedger } from '#src/domain/organization/ledger.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
+import { emptyLedger } from '#src/kernel/domain/organization/ledger.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { change, freshId } from '#test/support/events.fixture.ts';
 import { newMetadata } from '#src/commands/metadata.ts';

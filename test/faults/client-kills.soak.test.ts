@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { DEV_KEY, eventually, startService } from '#test/support/service/service.ts';
 import { soakOr } from '#test/support/soak.ts';
 

@@ -1,6 +1,6 @@
 import { connect, type Browser } from 'puppeteer-core';
 import { describe, expect, test } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 import { createWarm, openScreen, startRealService } from '#test/support/service/real-session.ts';
 import { note, notesOf, record } from '#test/support/clients/recording-page.ts';

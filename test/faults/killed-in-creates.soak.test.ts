@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { expectAsRecorded, readLives } from '#test/support/service/recorded-lives.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';

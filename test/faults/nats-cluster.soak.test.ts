@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { Finding } from '#src/doctor/finding.ts';
-import { Unavailable } from '#src/errors.ts';
-import { connectJetStream, type ConnectOptions } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { raiseReplicas } from '#src/event-store/jetstream/replicas.ts';
-import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
-import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import type { Finding } from '#src/apps/doctor/finding.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import {
+  connectJetStream,
+  type ConnectOptions,
+} from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { raiseReplicas } from '#src/kernel/event-store/jetstream/replicas.ts';
+import { requestWithRetry } from '#src/kernel/event-store/jetstream/request.ts';
+import { createJetStreamLeases } from '#src/kernel/messaging/jetstream/jetstream-leases.ts';
 import { aCause, accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { startNatsCluster, type NatsCluster } from '#test/support/servers/nats-cluster.ts';
 import type { NatsUser } from '#test/support/servers/nats-roles.ts';

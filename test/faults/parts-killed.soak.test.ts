@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { startTraffic } from '#test/support/load/persistent-traffic.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { lifeText } from '#src/cli/commands/life/life.ts';
+import { lifeText } from '#src/apps/cli/commands/life/life.ts';
 import { bss, bssWith } from '#test/support/clients/command-line.ts';
 import { expectAsRecorded, readLives } from '#test/support/service/recorded-lives.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';

@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
+import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { LEASE_MS } from '#src/messaging/leases.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
-import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
-import { watchServers } from '#src/timekeeper/lost-servers.ts';
+import { LEASE_MS } from '#src/kernel/messaging/leases.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { createMemoryTimers } from '#src/kernel/messaging/timers.memory.ts';
+import { createMemoryWorkQueues } from '#src/kernel/messaging/work-queue.memory.ts';
+import { watchServers } from '#src/roles/timekeeper/lost-servers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 

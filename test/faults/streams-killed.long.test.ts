@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { CloudEvent } from '#events/cloud-event.ts';
 import { toPublicEvent } from '#events/public-event.ts';
 import { filtersFor } from '#events/subjects.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { openStream, type Stream } from '#test/support/clients/sse-client.ts';
 import { openLog } from '#test/support/service/service-log.ts';

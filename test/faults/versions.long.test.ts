@@ -9,14 +9,14 @@ import {
   subjectOf,
   TIMERS_STREAM,
 } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { sleep } from '#src/async/sleep.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { newId } from '#src/ids.ts';
-import { newAccountSeed } from '#src/tenants/nkey.ts';
+import { newId } from '#src/kernel/ids.ts';
+import { newAccountSeed } from '#src/features/nats-tenants/nkey.ts';
 import { bss } from '#test/support/clients/command-line.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';

@@ -7,12 +7,12 @@ import {
 } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { parseMasterKeys } from '#src/master-keys.ts';
-import { createWebhookSecrets } from '#src/webhooks/signature.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { parseMasterKeys } from '#src/kernel/master-keys.ts';
+import { createWebhookSecrets } from '#src/features/webhooks/signature.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { permissionsFor } from '#src/provisioner/browsers/kubernetes/permissions.ts';
+import { permissionsFor } from '#src/browsers/kubernetes/permissions.ts';
 import { kubectl, kubectlCommand, testNamespace } from '#test/support/kubernetes/cluster.ts';
 import { CHART, helm } from '#test/support/kubernetes/helm.ts';
 

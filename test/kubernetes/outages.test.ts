@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
+import { nameOf } from '#src/browsers/kubernetes/naming.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openKubernetesBrowsers } from '#test/support/browsers/kubernetes-browsers.fixture.ts';
 import { kubectl } from '#test/support/kubernetes/cluster.ts';

@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import {
-  connectCluster,
-  KubernetesUnavailable,
-} from '#src/provisioner/browsers/kubernetes/cluster.ts';
-import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import { browserPod, browserSecret } from '#src/provisioner/browsers/kubernetes/pod.ts';
-import { browsersAt } from '#src/provisioner/browsers/kubernetes/pod-browsers.ts';
-import { openSite } from '#src/provisioner/browsers/kubernetes/site.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
+import { connectCluster, KubernetesUnavailable } from '#src/browsers/kubernetes/cluster.ts';
+import { nameOf } from '#src/browsers/kubernetes/naming.ts';
+import { browserPod, browserSecret } from '#src/browsers/kubernetes/pod.ts';
+import { browsersAt } from '#src/browsers/kubernetes/pod-browsers.ts';
+import { openSite } from '#src/browsers/kubernetes/site.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import {

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { selectorFor } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import { selectorFor } from '#src/browsers/kubernetes/naming.ts';
 import { kubectl, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
 import { json } from '#test/support/clients/command-line.ts';
 import { churn, untilPoolIsIdle } from '#test/support/load/pool-churn.ts';

@@ -5,9 +5,9 @@ import { projectionId } from '#projections/projection.ts';
 import { rebuild } from '#projections/maintenance/rebuild.ts';
 import { verify } from '#projections/maintenance/verify.ts';
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jetstream-dead-letters.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { soakOr } from '#test/support/soak.ts';
 

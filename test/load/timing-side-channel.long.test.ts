@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { newId } from '#src/ids.ts';
+import { newId } from '#src/kernel/ids.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';

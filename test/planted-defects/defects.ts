@@ -24,7 +24,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'ledger',
     name: 'an organization gets one session more than its limit',
-    file: 'src/domain/organization/ledger.ts',
+    file: 'src/kernel/domain/organization/ledger.ts',
     from: 'if (ledger.slotsInUse >= concurrentSessions)',
     to: 'if (ledger.slotsInUse > concurrentSessions)',
     tests: ['test/unit/domain/organization/ledger'],
@@ -32,7 +32,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'append',
     name: 'of a batch only the first aggregate is checked for changes',
-    file: 'src/event-store/jetstream/append.ts',
+    file: 'src/kernel/event-store/jetstream/append.ts',
     from: '    if (expected !== null) {',
     to: '    if (expected !== null && index === 0) {',
     tests: ['test/contract/event-store/event-store'],
@@ -56,7 +56,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'queue',
     name: 'a new work queue leaves out the items that were there before it',
-    file: 'src/messaging/jetstream/jetstream-work-queue.ts',
+    file: 'src/kernel/messaging/jetstream/jetstream-work-queue.ts',
     from: "deliver_policy: 'all'",
     to: "deliver_policy: 'new'",
     tests: ['test/contract/messaging/work-queue'],
@@ -64,7 +64,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'lease',
     name: 'a lease is given to a second holder',
-    file: 'src/messaging/jetstream/jetstream-leases.ts',
+    file: 'src/kernel/messaging/jetstream/jetstream-leases.ts',
     from: "const isHeld = !isFree && entry.string() !== '' && entry.string() !== holder;",
     to: 'const isHeld = false;',
     tests: ['test/contract/messaging/leases'],
@@ -72,7 +72,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'timer',
     name: 'a timer that fired too early is not set again',
-    file: 'src/timekeeper/timer-command.ts',
+    file: 'src/roles/timekeeper/timer-command.ts',
     from: 'return at === null ? null : Math.max(at, Math.max(now, firedAt ?? now) + AGAIN_MIN_MS);',
     to: 'return at === null || at > now ? null : Math.max(now, firedAt ?? now) + AGAIN_MIN_MS;',
     tests: ['test/unit/timekeeper/timer-command'],
@@ -80,7 +80,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'reconcile',
     name: 'a browser that the pool is in charge of is ended as a stray',
-    file: 'src/provisioner/reconcile/plan.ts',
+    file: 'src/roles/provisioner/reconcile/plan.ts',
     from: '    .filter(({ workloadId }) => !inCharge.has(workloadId))\n',
     to: '',
     tests: ['test/unit/provisioner/plan'],
@@ -88,7 +88,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'CDP relay',
     name: 'automation goes on while a person holds the session',
-    file: 'src/gateway/cdp/cdp.ts',
+    file: 'src/roles/gateway/cdp/cdp.ts',
     from: 'if (isRead && !browser.writableNeedDrain) client.resume();',
     to: 'if (!browser.writableNeedDrain) client.resume();',
     tests: ['test/integration/gateway/steering'],
@@ -96,7 +96,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'VNC view-only',
     name: 'the keys of a viewer that may only watch reach the browser',
-    file: 'src/gateway/vnc/rfb-filter.ts',
+    file: 'src/roles/gateway/vnc/rfb-filter.ts',
     from: 'const passes = !shape.steers || maySteer();',
     to: 'const passes = true;',
     tests: ['test/unit/gateway/rfb-filter'],
@@ -104,7 +104,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'tickets',
     name: 'a forged ticket opens a session',
-    file: 'src/gateway/access/ticket.ts',
+    file: 'src/roles/gateway/access/ticket.ts',
     from: 'if (!timingSafeEqual(tagOf(plain), tag)) return null;',
     to: '',
     tests: ['test/unit/gateway/ticket'],
@@ -112,7 +112,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'rate limit',
     name: 'a request takes more units than are left',
-    file: 'src/api/auth/rate-limit.redis.ts',
+    file: 'src/roles/api/auth/rate-limit.redis.ts',
     from: 'local isAllowed = sum + units <= limit',
     to: 'local isAllowed = sum < limit',
     tests: ['test/contract/rate-limit'],
@@ -120,7 +120,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'files’ quota',
     name: 'a session keeps more bytes of files than it may',
-    file: 'src/provisioner/files/session-file-store.ts',
+    file: 'src/features/files/session-file-store.ts',
     from: 'const left = sessionBytesMax - used - coming.bytes + replaced;',
     to: 'const left = sessionBytesMax - coming.bytes + replaced;',
     tests: ['test/unit/provisioner/downloads'],
@@ -128,7 +128,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'profile’s writer',
     name: 'two sessions at once may save one profile',
-    file: 'src/domain/profile/profile.ts',
+    file: 'src/kernel/domain/profile/profile.ts',
     from: 'if (isWriterOpen && profile.writer !== sessionId) return inUse(profile);',
     to: '',
     tests: ['test/unit/domain/profile/profile'],
@@ -136,7 +136,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'webhook’s order',
     name: 'a session’s newer event is sent before an older one',
-    file: 'src/webhooks/progress.ts',
+    file: 'src/features/webhooks/progress.ts',
     from: 'open: [...lane.open, event]',
     to: 'open: [event, ...lane.open]',
     tests: ['test/unit/webhooks/webhooks'],
@@ -144,7 +144,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'archive’s border',
     name: 'a read lacks the events that are purged while it goes on',
-    file: 'src/archive/archived-event-store.ts',
+    file: 'src/features/archive/archived-event-store.ts',
     from: '      if (!isWhole) break;\n',
     to: '',
     tests: ['test/contract/archive/archived-event-store'],
@@ -152,7 +152,7 @@ export const defects: readonly Defect[] = [
   {
     part: 'fair queue',
     name: 'an organization loses its turn where another is served out of turn',
-    file: 'src/domain/fleet/fair-queue.ts',
+    file: 'src/kernel/domain/fleet/fair-queue.ts',
     from: '    time = Math.min(time, startOf(id));\n',
     to: '',
     tests: ['test/unit/domain/fleet/fair-queue'],

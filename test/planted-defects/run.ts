@@ -4,7 +4,7 @@
  * `npm run planted -- ledger 'CDP relay'` plants those of some parts alone.
  */
 import { fileURLToPath } from 'node:url';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { bugs } from '#test/simulation/bugs.ts';
 import { copyCheckout } from './checkout-copy.ts';
 import { defects, type Defect } from './defects.ts';

@@ -1,9 +1,13 @@
 import type { PendingEvent } from '#events/codec.ts';
 import type { LedgerEvent, LedgerState } from '#events/ledger.ts';
-import { evolveLedger } from '#src/domain/organization/ledger.ts';
-import type { AppendResult, EventStore, StreamAppend } from '#src/event-store/event-store.ts';
-import { newId } from '#src/ids.ts';
-import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import { evolveLedger } from '#src/kernel/domain/organization/ledger.ts';
+import type {
+  AppendResult,
+  EventStore,
+  StreamAppend,
+} from '#src/kernel/event-store/event-store.ts';
+import { newId } from '#src/kernel/ids.ts';
+import type { OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
 import type { Servers } from './roles.ts';
 import type { World } from './world.ts';
 

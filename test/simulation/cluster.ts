@@ -1,4 +1,4 @@
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { createHost, type Host } from './host.ts';
 import { startRoles, type Role, type Roles, type Servers } from './roles.ts';
 import { createProcess, kill, pause, type Process, type World } from './world.ts';

@@ -1,7 +1,11 @@
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
-import { Unavailable } from '#src/errors.ts';
-import { commandsOf } from '#src/event-store/batch.ts';
-import type { AppendResult, EventStore, StreamAppend } from '#src/event-store/event-store.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { commandsOf } from '#src/kernel/event-store/batch.ts';
+import type {
+  AppendResult,
+  EventStore,
+  StreamAppend,
+} from '#src/kernel/event-store/event-store.ts';
 import { pause, type Network, type Process, type World } from './world.ts';
 
 /** Events that a replica may lack. */
@@ -77,8 +81,8 @@ export function eventStoreOver(
 }
 
 /**
- * Appends as src/event-store/jetstream/append.ts does: after a lost answer it looks what has become
- * of the append, and says that the outcome is unknown where it may still be stored.
+ * Appends as src/kernel/event-store/jetstream/append.ts does: after a lost answer it looks what has
+ * become of the append, and says that the outcome is unknown where it may still be stored.
  */
 function createAppend(
   world: World,

@@ -4,8 +4,8 @@ import {
   type Browsers,
   type ObservedBrowser,
   type RunningBrowser,
-} from '#src/provisioner/browsers/browsers.ts';
-import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
+} from '#src/browsers/browsers.ts';
+import { createSimulatedFolders } from '#src/browsers/simulated/folders.ts';
 import { pause, type Process, type World } from './world.ts';
 
 /** A browser on a host; `gone`: its user has closed it, and its remains are there. */

@@ -1,7 +1,7 @@
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { createLedgerAudit } from '#src/kernel/billing/ledger-audit.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import type { Answer, Organization } from './clients.ts';
 import { forgottenRequests } from './forgotten-requests.ts';
 import type { Host } from './host.ts';

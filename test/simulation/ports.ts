@@ -1,9 +1,9 @@
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import type { Views } from '#projections/store/views.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
-import type { Leases } from '#src/messaging/leases.ts';
-import type { Timers } from '#src/messaging/timers.ts';
-import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/messaging/work-queue.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
+import type { Leases } from '#src/kernel/messaging/leases.ts';
+import type { Timers } from '#src/kernel/messaging/timers.ts';
+import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/kernel/messaging/work-queue.ts';
 import { never, pause, type Network, type Process, type World } from './world.ts';
 
 /** The read model as one process reaches it. */

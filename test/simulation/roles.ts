@@ -4,21 +4,21 @@ import { startProjections } from '#projections/runner/run-projections.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import type { Views } from '#projections/store/views.ts';
-import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
+import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
 import type { CreateDependencies } from '#src/commands/create-session.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { subscribeToSessions } from '#src/event-store/session-events.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
-import type { MemoryTimers } from '#src/messaging/timers.memory.ts';
-import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
-import { startProvisioner } from '#src/provisioner/provisioner.ts';
-import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import type { Logger } from '#src/telemetry/logger.ts';
-import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { subscribeToSessions } from '#src/kernel/event-store/session-events.ts';
+import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
+import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
+import type { MemoryTimers } from '#src/kernel/messaging/timers.memory.ts';
+import type { OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
+import { startProvisioner } from '#src/roles/provisioner/provisioner.ts';
+import type { Browsers } from '#src/browsers/browsers.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
+import { startTimekeeper } from '#src/roles/timekeeper/timekeeper.ts';
 import { eventStoreOver } from './event-store-port.ts';
 import type { Host } from './host.ts';
 import { deadLettersOver, leasesOver, timersOver, viewsOver, workQueuesOver } from './ports.ts';
@@ -51,7 +51,7 @@ const withoutMcp = (now: () => number) => {
 export const QUEUE = { afterMs: 2_000, timeoutMs: 40_000 };
 
 /**
- * Composes the roles of one process as src/bootstrap does, on ports with faults. Called as the
+ * Composes the roles of one process as src/start does, on ports with faults. Called as the
  * process.
  * @throws Unavailable if a server does not answer during the start
  */

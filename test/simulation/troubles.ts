@@ -6,7 +6,7 @@ import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { decideServer } from '#src/domain/fleet/server.ts';
+import { decideServer } from '#src/kernel/domain/fleet/server.ts';
 import type { Cluster, Place } from './cluster.ts';
 import type { Servers } from './roles.ts';
 import { noFaults, pause, type World } from './world.ts';

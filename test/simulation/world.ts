@@ -1,4 +1,4 @@
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { createRandom, type Random } from '#test/support/random.ts';
 import type { Owner, VirtualTime } from '#test/support/time/virtual-time.ts';
 

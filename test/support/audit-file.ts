@@ -1,8 +1,8 @@
-import { chainLine, recordText } from '#src/event-store/chain.ts';
-import { firstHash, type AuditHead, type AuditScope } from '#src/audit/head.ts';
-import type { AuditKey } from '#src/bootstrap/audit-key.ts';
-import { verifyLines, type Verdict } from '#src/cli/commands/audit/verify-lines.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { chainLine, recordText } from '#src/kernel/event-store/chain.ts';
+import { firstHash, type AuditHead, type AuditScope } from '#src/features/audit/head.ts';
+import type { AuditKey } from '#src/start/audit-key.ts';
+import { verifyLines, type Verdict } from '#src/apps/cli/commands/audit/verify-lines.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 
 const scope: AuditScope = {
   format: 'bss-audit-1',

@@ -1,4 +1,4 @@
-import { variables, type VariableName } from '#src/config/config.ts';
+import { variables, type VariableName } from '#src/kernel/config/config.ts';
 
 type Topic = {
   title: string;
@@ -89,7 +89,7 @@ export const topics: readonly Topic[] = [
   },
   {
     title: 'Objects',
-    about: 'Files, profiles, recordings and extensions, see src/objects/README.md.',
+    about: 'Files, profiles, recordings and extensions, see src/kernel/objects/README.md.',
     units: {
       OBJECT_STORE: 'jetstream or URL',
       OBJECT_STORE_MAX_MB: 'MB',
@@ -110,7 +110,8 @@ export const topics: readonly Topic[] = [
   },
   {
     title: 'NATS: tenants',
-    about: 'Organizations that read their events from NATS, see src/tenants/README.md.',
+    about:
+      'Organizations that read their events from NATS, see src/features/nats-tenants/README.md.',
     units: {
       NATS_PORT: PORT,
       PUBLIC_NATS_URL: URL_FORM,
@@ -121,7 +122,7 @@ export const topics: readonly Topic[] = [
   },
   {
     title: 'Webhooks',
-    about: 'Events that are sent to organizations’ own URLs, see src/webhooks/README.md.',
+    about: 'Events that are sent to organizations’ own URLs, see src/features/webhooks/README.md.',
     units: { WEBHOOKS_ALLOW_PRIVATE: 'yes or no' },
   },
   {
@@ -183,8 +184,7 @@ export const topics: readonly Topic[] = [
   },
   {
     title: 'Kubernetes browsers',
-    about:
-      'Read with BROWSERS=kubernetes alone, see src/provisioner/browsers/kubernetes/README.md.',
+    about: 'Read with BROWSERS=kubernetes alone, see src/browsers/kubernetes/README.md.',
     units: {
       KUBECONFIG: FILE,
       KUBERNETES_NAMESPACE: 'name',
@@ -235,7 +235,7 @@ export const topics: readonly Topic[] = [
 
 const HEAD = `# Configuration
 
-Generated from \`src/config\`; do not edit it by hand.
+Generated from \`src/kernel/config\`; do not edit it by hand.
 \`UPDATE_GOLDEN=1 npm test -- test/unit/config\` writes it anew.
 
 All configuration comes from environment variables, read once at the start. A variable that is wrong
@@ -251,12 +251,12 @@ stops the start with a line that begins with its name.
 
 The paths of the programs that the service starts are taken from \`CHROMIUM\`, \`XTIGERVNC\`,
 \`CHROMEDRIVER\`, \`NATS_SERVER\` and \`REDIS_SERVER\`, if set; otherwise they are found on the
-machine or, but for the driver, installed (\`src/embedded/install/programs.ts\`). What needs root is
-printed before, and asked for on a terminal: \`BSS_INSTALL=yes\` agrees, \`BSS_INSTALL=no\`
+machine or, but for the driver, installed (\`src/start/embedded/install/programs.ts\`). What needs
+root is printed before, and asked for on a terminal: \`BSS_INSTALL=yes\` agrees, \`BSS_INSTALL=no\`
 declines. Without a terminal root and a run of CI (\`CI\`) agree, and any other user declines.
 `;
 
-/** The text of deploy/configuration.md, generated from the variables of `src/config`. */
+/** The text of deploy/configuration.md, generated from the variables of `src/kernel/config`. */
 export function configurationDocument(): string {
   return [HEAD, ...topics.map(sectionOf)].join('\n');
 }

@@ -4,7 +4,7 @@ import type { EventMetadata } from '#events/envelope.ts';
 import type { RefOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import type { SessionState } from '#events/session.ts';
-import type { StreamAppend } from '#src/event-store/event-store.ts';
+import type { StreamAppend } from '#src/kernel/event-store/event-store.ts';
 
 const CREATED_AT = '2026-01-01T00:00:00.000Z';
 const EXPIRES_AT = '2026-01-01T02:00:00.000Z';

@@ -1,7 +1,7 @@
 import type { EgressRules, EgressTraffic } from '#events/egress.ts';
 import type { ServerEvent } from '#events/server.ts';
 import type { SessionEvent, SessionWorkload, StopReason } from '#events/session.ts';
-import type { CreateSession } from '#src/domain/session/commands.ts';
+import type { CreateSession } from '#src/kernel/domain/session/commands.ts';
 
 /** Events and commands of an ordinary session, for given and when. Times are ms since the epoch. */
 export const SECOND = 1000;

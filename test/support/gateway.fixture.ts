@@ -3,10 +3,10 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket, WebSocketServer } from 'ws';
-import { startGateway, type GatewayOptions } from '#src/gateway/gateway.ts';
-import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
-import { createTickets, type Grant } from '#src/gateway/access/ticket.ts';
-import { createUrls } from '#src/gateway/access/urls.ts';
+import { startGateway, type GatewayOptions } from '#src/roles/gateway/gateway.ts';
+import type { SessionLookup } from '#src/roles/gateway/access/session-directory.ts';
+import { createTickets, type Grant } from '#src/roles/gateway/access/ticket.ts';
+import { createUrls } from '#src/roles/gateway/access/urls.ts';
 
 /** Waits for a fact; names it in the error. The time-out is for hangs, not for slow machines. */
 export async function until(fact: () => boolean, what: string, withinMs = 60_000): Promise<void> {

@@ -2,18 +2,22 @@ import { expect } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import { isRejection, type ErrorName, type Rejection } from '#src/errors.ts';
-import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
-import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
-import { evolve } from '#src/event-store/load-state.ts';
-import { decideLedger, emptyLedger, type LedgerCommand } from '#src/domain/organization/ledger.ts';
+import { isRejection, type ErrorName, type Rejection } from '#src/kernel/errors.ts';
+import { decideServer, type ServerCommand } from '#src/kernel/domain/fleet/server.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/kernel/domain/fleet/workload.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
+import {
+  decideLedger,
+  emptyLedger,
+  type LedgerCommand,
+} from '#src/kernel/domain/organization/ledger.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
-import { decideProfile, type ProfileCommand } from '#src/domain/profile/profile.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { decide } from '#src/domain/session/decide.ts';
+} from '#src/kernel/domain/organization/organization.ts';
+import { decideProfile, type ProfileCommand } from '#src/kernel/domain/profile/profile.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
 
 const organizationId = 'org_acme';
 

@@ -2,9 +2,9 @@ import type { PendingEvent } from '#events/codec.ts';
 import type { Aggregates, EventWithState, RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import type { Projection } from '#projections/projection.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { evolve, loadState } from '#src/event-store/load-state.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { evolve, loadState } from '#src/kernel/event-store/load-state.ts';
 import { aCause, freshId } from './events.fixture.ts';
 import { iso, T0 } from './examples.ts';
 

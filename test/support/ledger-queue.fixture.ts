@@ -1,8 +1,8 @@
 import type { LedgerState } from '#events/ledger.ts';
 import type { RecordedOf } from '#events/events.ts';
-import type { StreamAppend } from '#src/event-store/event-store.ts';
+import type { StreamAppend } from '#src/kernel/event-store/event-store.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { createSession } from './examples.ts';
 import { sessionRef } from './given-when-then.ts';
 import { context, grant, ledgerRef, newCause, watchedLog } from './watched-event-store.ts';

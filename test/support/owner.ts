@@ -1,6 +1,6 @@
 /** A service that supervises the given program, which ignores SIGTERM, until the test kills it. */
 import { readFile } from 'node:fs/promises';
-import { supervise } from '#src/embedded/supervise.ts';
+import { supervise } from '#src/start/embedded/supervise.ts';
 
 const [folder = '', command = '', ...args] = process.argv.slice(2);
 

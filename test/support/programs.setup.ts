@@ -5,9 +5,9 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildBundle } from '#src/embedded/build/bundle.mjs';
-import { buildDashboard } from '#src/embedded/build/dashboard.mjs';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { buildBundle } from '#src/start/embedded/build/bundle.mjs';
+import { buildDashboard } from '#src/start/embedded/build/dashboard.mjs';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { openRunFolder } from '#test/support/shared/run-folder.ts';
 
 let runFolder: AsyncDisposable | null = null;

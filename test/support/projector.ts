@@ -11,10 +11,10 @@ import type {
 import { projectionId, type Projection } from '#projections/projection.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore, SubscribeOptions } from '#src/event-store/event-store.ts';
-import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore, SubscribeOptions } from '#src/kernel/event-store/event-store.ts';
+import { createMemoryDeadLetters } from '#src/kernel/messaging/dead-letters.memory.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
 import { accessed, activated, queued, requested, T0, MINUTE } from './examples.ts';
 import { record, sessionRef } from './history.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';

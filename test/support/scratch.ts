@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { processStart } from '#src/embedded/pid-lock.mjs';
+import { processStart } from '#src/start/embedded/pid-lock.mjs';
 
 /** An empty folder that is removed after the test. */
 export async function scratchDir(): Promise<{ path: string } & AsyncDisposable> {

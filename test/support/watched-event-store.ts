@@ -1,8 +1,12 @@
 import type { RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
-import type { StateCache } from '#src/event-store/state-cache.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type {
+  AppendResult,
+  StreamAppend,
+  EventStore,
+} from '#src/kernel/event-store/event-store.ts';
+import type { StateCache } from '#src/kernel/event-store/state-cache.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { sessionRef } from './given-when-then.ts';
 import { MINUTE, T0 } from './examples.ts';

@@ -1,4 +1,4 @@
-import type { variables } from '#src/config/config.ts';
+import type { variables } from '#src/kernel/config/config.ts';
 
 /** Every invalid value of each variable of the service: missing, malformed, unreachable, weak. */
 

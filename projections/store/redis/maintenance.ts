@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { assertWrites } from '../limits.ts';
 import { keysOf, writeArguments, type ScriptCommands } from './scripts.ts';
 import type { MaintenanceCommands } from './maintenance-scripts.ts';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { Unavailable } from '#src/errors.ts';
-import { within } from '#src/async/timeout.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { within } from '#src/kernel/async/timeout.ts';
 import type { ReadMemoryUse } from '../memory-use.ts';
 
 /** The limit for an answer, as that of a read of views. */

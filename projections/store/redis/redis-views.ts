@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
-import { Unavailable } from '#src/errors.ts';
-import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
-import { combineCalls } from '#src/async/combine-calls.ts';
-import { everyTick } from '#src/async/ticks.ts';
-import { within } from '#src/async/timeout.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { createFairExecutor, type FairExecutor } from '#src/kernel/async/fair-executor.ts';
+import { combineCalls } from '#src/kernel/async/combine-calls.ts';
+import { everyTick } from '#src/kernel/async/ticks.ts';
+import { within } from '#src/kernel/async/timeout.ts';
 import { assertBatch, assertPage, pageMax } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
 import {

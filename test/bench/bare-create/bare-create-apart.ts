@@ -11,7 +11,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { connectNats, connectRedis, published, type RawMessage } from './raw-clients.ts';
 
 export type Example = { subject: string; headers: Record<string, string>; body: string };

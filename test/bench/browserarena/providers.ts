@@ -1,4 +1,4 @@
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { launchBare, type BareBrowser, type Programs } from '../lifecycle/bare-browser.ts';
 import type { ArenaProvider } from './harness-types.ts';
 

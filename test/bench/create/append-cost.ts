@@ -1,7 +1,7 @@
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { StreamAppend } from '#src/event-store/event-store.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import type { StreamAppend } from '#src/kernel/event-store/event-store.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { aSession, change, requested, slotReserved } from '#test/support/events.fixture.ts';
 import { startService } from '#test/support/service/service.ts';
 import { summarize, timed, type Samples } from '../samples.ts';

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { createSession, stopSession } from '../sessions.ts';
 import type { Verdict } from '../samples.ts';
@@ -159,7 +159,7 @@ function add(to: Amounts, key: string, amount: number): void {
 function partOf({ url }: ProfileNode): string | null {
   const place = placeOf(url);
   if (place === '' || place.startsWith('node:')) return null;
-  return /^((?:@[^/]+\/|src\/)?[^/]+)/.exec(place)?.[1] ?? place;
+  return /^((?:@[^/]+\/|src\/[^/]+\/)?[^/]+)/.exec(place)?.[1] ?? place;
 }
 
 /** A path below the repository or below `node_modules`. */

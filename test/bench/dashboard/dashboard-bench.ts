@@ -1,5 +1,9 @@
 import { fileURLToPath } from 'node:url';
-import { buildDashboard, dashboardFolder, firstLoadOf } from '#src/embedded/build/dashboard.mjs';
+import {
+  buildDashboard,
+  dashboardFolder,
+  firstLoadOf,
+} from '#src/start/embedded/build/dashboard.mjs';
 import { startBusyService, type BusyService } from '#test/support/dashboard/busy-service.ts';
 import type { Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';

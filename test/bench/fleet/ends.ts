@@ -1,7 +1,7 @@
 import { isOf } from '#events/events.ts';
-import { within } from '#src/async/timeout.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { within } from '#src/kernel/async/timeout.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
 
 /** The longest that a stopped session may take to end. */
 const END_WITHIN_MS = 120_000;

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { EVENTS_STREAM, TIMERS_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
 import { startNatsCluster } from '#test/support/servers/nats-cluster.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 import { bareBatchesPerSecond } from '../contention.ts';

@@ -6,9 +6,9 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { start } from '#src/bootstrap/start.ts';
-import { readConfig } from '#src/config/config.ts';
-import { createLogger } from '#src/telemetry/logger.ts';
+import { start } from '#src/start/start.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
+import { createLogger } from '#src/kernel/telemetry/logger.ts';
 
 const count = Number(process.argv[2]);
 const ending = new AbortController();

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
-import { withArchive } from '#src/archive/archived-event-store.ts';
-import { createHeadReader } from '#src/archive/head.ts';
-import { openOnce } from '#src/archive/open-once.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { openFolderFiles } from '#src/features/archive/archive-files.folder.ts';
+import { withArchive } from '#src/features/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/features/archive/head.ts';
+import { openOnce } from '#src/features/archive/open-once.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
 import { endedSessionId } from '#test/support/events/ended-sessions.ts';
 import {
   archiveAllBut,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { roles } from '#src/config/config.ts';
-import { archiveVariables } from '#src/config/archive.ts';
+import { roles } from '#src/kernel/config/config.ts';
+import { archiveVariables } from '#src/kernel/config/archive.ts';
 import {
   archiveAllBut,
   FULL_KEY,

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { ArchiveRun } from '#src/archivist/archive-run.ts';
+import type { ArchiveRun } from '#src/features/archive/archivist/archive-run.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
-import { roles, type RoleName } from '#src/config/config.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { roles, type RoleName } from '#src/kernel/config/config.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
 import {
   fillWithEndedSessions,
   passWorkQueues,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { summarize, timed } from '../samples.ts';
 
 /**

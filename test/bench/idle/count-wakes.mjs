@@ -11,7 +11,7 @@ const COUNTED = new Set(['Timeout', 'FSREQCALLBACK', 'FSREQPROMISE']);
 const FRAMES = 40;
 const OWN = /\/((?:src|events|projections)\/(?!async\/)[\w./-]+\.m?[jt]s):/;
 /** A wait is its caller's, unless the caller is not on the stack. */
-const WAITS = /\/(src\/async\/[\w.-]+\.ts):/;
+const WAITS = /\/(src\/kernel\/async\/[\w.-]+\.ts):/;
 const PACKAGED = /\/node_modules\/((?:@[^/]+\/)?[^/]+)\//;
 
 const madeBy = new Map();

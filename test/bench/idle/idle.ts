@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { cpuOf } from '../run-apart.ts';

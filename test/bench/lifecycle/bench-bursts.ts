@@ -1,4 +1,4 @@
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { startService } from '#test/support/service/service.ts';
 import type { Probe } from '../harness/probe.ts';
 import { burst, untilIdle } from '../sessions.ts';

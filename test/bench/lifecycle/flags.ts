@@ -5,9 +5,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
-import { sleep } from '#src/async/sleep.ts';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import { startChild, type Child } from '#src/provisioner/browsers/process/child.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { chromiumFlags } from '#src/browsers/chromium/flags.ts';
+import { startChild, type Child } from '#src/browsers/process/child.ts';
 import {
   chooseDisplay,
   displayListens,
@@ -16,9 +16,9 @@ import {
   writeCookie,
   writeKeymap,
   writePassword,
-} from '#src/provisioner/browsers/process/display.ts';
-import { prepareFolders } from '#src/provisioner/browsers/process/programs.ts';
-import { endProcesses } from '#src/provisioner/browsers/process/tree.ts';
+} from '#src/browsers/process/display.ts';
+import { prepareFolders } from '#src/browsers/process/programs.ts';
+import { endProcesses } from '#src/browsers/process/tree.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import { command, firstReply } from '../cdp-client.ts';
 import { createFigures, interleave } from '../harness/interleave.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { WebSocket } from 'ws';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { command, firstReply } from '../cdp-client.ts';

@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { startService, type RunningService, type Starting } from '#test/support/service/service.ts';
 import { cpuOf } from '../run-apart.ts';
 import { atMost, summarize, type Verdict } from '../samples.ts';
 
 const BSS = fileURLToPath(new URL('../../../bss', import.meta.url));
 /** What `npm start` runs: the service from its bundle, which the first round builds. */
-const LAUNCHER = fileURLToPath(new URL('../../../src/embedded/launch.mjs', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('../../../src/start/embedded/launch.mjs', import.meta.url));
 const ROLES = ['api', 'projector', 'provisioner', 'timekeeper', 'gateway', 'archivist', 'webhooks'];
 const MASTER_KEY = 'a-key-of-the-benchmark-that-is-long-enough-for-a-service';
 const ROUNDS = 3;

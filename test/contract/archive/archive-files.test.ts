@@ -2,13 +2,13 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openArchive } from '#src/archive/archive.ts';
-import { FileMissing, type ArchiveFiles } from '#src/archive/archive-files.ts';
-import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { createS3Files } from '#src/archive/archive-files.s3.ts';
-import { aggregateOf } from '#src/archive/segment-index.ts';
-import { verifyArchive } from '#src/archive/verify/verify.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { FileMissing, type ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { openFolderFiles } from '#src/features/archive/archive-files.folder.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { createS3Files } from '#src/features/archive/archive-files.s3.ts';
+import { aggregateOf } from '#src/features/archive/segment-index.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
 import {
   collect,
   LOG,

@@ -8,13 +8,13 @@ import {
   subjectOf,
   type AggregateRef,
 } from '#events/subjects.ts';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
-import { openOnce } from '#src/archive/open-once.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { withArchive, withArchivedRecords } from '#src/features/archive/archived-event-store.ts';
+import { openOnce } from '#src/features/archive/open-once.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { noHead, sealAndMerge, signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { chainedLines } from '#src/audit/records.ts';
-import { scopeOf } from '#src/audit/scope.ts';
-import type { RawRecords } from '#src/event-store/raw-records.ts';
-import { refuseUnreadable } from '#src/event-store/unreadable.ts';
-import { causesOf } from '#src/history/chain.ts';
-import { readEnds } from '#src/history/ends-of-session.ts';
-import { readPage } from '#src/history/page.ts';
-import { readRelated } from '#src/history/related.ts';
-import { readStory } from '#src/history/story.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { chainedLines } from '#src/features/audit/records.ts';
+import { scopeOf } from '#src/features/audit/scope.ts';
+import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
+import { refuseUnreadable } from '#src/kernel/event-store/unreadable.ts';
+import { causesOf } from '#src/kernel/history/chain.ts';
+import { readEnds } from '#src/kernel/history/ends-of-session.ts';
+import { readPage } from '#src/kernel/history/page.ts';
+import { readRelated } from '#src/kernel/history/related.ts';
+import { readStory } from '#src/kernel/history/story.ts';
 import { sealAndMerge, signer } from '#test/support/archive/archive.fixture.ts';
 import {
   live,

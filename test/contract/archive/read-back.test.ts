@@ -1,10 +1,10 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
-import { CorruptSegment, dataName, indexName } from '#src/archive/manifest.ts';
-import type { WrittenSegment } from '#src/archive/read-back.ts';
-import { readBackInThread } from '#src/bootstrap/read-back-thread.ts';
+import { openFolderFiles } from '#src/features/archive/archive-files.folder.ts';
+import { CorruptSegment, dataName, indexName } from '#src/features/archive/manifest.ts';
+import type { WrittenSegment } from '#src/features/archive/read-back.ts';
+import { readBackInThread } from '#src/start/read-back-thread.ts';
 import { recordsFrom, seal } from '#test/support/archive/archive.fixture.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Aggregates } from '#events/events.ts';
 import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { verifyArchive } from '#src/archive/verify/verify.ts';
-import { runArchive, type ArchiveRunDependencies } from '#src/archivist/archive-run.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
+import {
+  runArchive,
+  type ArchiveRunDependencies,
+} from '#src/features/archive/archivist/archive-run.ts';
 import { isFinished } from '#src/commands/carry-forward.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { evolve, loadState } from '#src/event-store/load-state.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { evolve, loadState } from '#src/kernel/event-store/load-state.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 import { signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,

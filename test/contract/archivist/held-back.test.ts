@@ -3,11 +3,15 @@ import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { projectionId } from '#projections/projection.ts';
 import { headers } from '@nats-io/transport-node';
 import { filters } from '#events/subjects.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { ArchiveMismatch, runArchive, type Retention } from '#src/archivist/archive-run.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import {
+  ArchiveMismatch,
+  runArchive,
+  type Retention,
+} from '#src/features/archive/archivist/archive-run.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { copyOf, recordsFrom, seal } from '#test/support/archive/archive.fixture.ts';
 import {
   everythingBefore,

@@ -4,16 +4,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileEvent } from '#events/profile.ts';
-import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/bucket-owner.ts';
-import { profileRetention } from '#src/archivist/profile-retention.ts';
-import { sweepObjects } from '#src/archivist/sweep-objects.ts';
-import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';
+import {
+  adoptObjects,
+  AnotherEventStore,
+  requireOwnObjects,
+} from '#src/features/archive/archivist/bucket-owner.ts';
+import { profileRetention } from '#src/features/archive/archivist/profile-retention.ts';
+import { sweepObjects } from '#src/features/archive/archivist/sweep-objects.ts';
+import { restoreBackup, takeBackup } from '#src/features/backup/backup.jetstream.ts';
 import { createCommandContext, handleTransaction } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createS3ObjectStore } from '#src/kernel/objects/s3/s3-object-store.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { buildAndStartS3 } from '#test/support/servers/real-s3.ts';
 

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
-import { createHeadReader } from '#src/archive/head.ts';
-import { CorruptSegment, type SegmentManifest } from '#src/archive/manifest.ts';
-import { openOnce } from '#src/archive/open-once.ts';
-import { sealSegments } from '#src/archive/segment-writer.ts';
-import { runArchive } from '#src/archivist/archive-run.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { withArchive, withArchivedRecords } from '#src/features/archive/archived-event-store.ts';
+import { createHeadReader } from '#src/features/archive/head.ts';
+import { CorruptSegment, type SegmentManifest } from '#src/features/archive/manifest.ts';
+import { openOnce } from '#src/features/archive/open-once.ts';
+import { sealSegments } from '#src/features/archive/segment-writer.ts';
+import { runArchive } from '#src/features/archive/archivist/archive-run.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 import { copyOf, inBatches, newSigner, seal } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,

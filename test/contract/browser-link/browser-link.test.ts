@@ -14,8 +14,8 @@ import {
   connectToBrowser,
   createLinkKeys,
   linkKeyText,
-} from '#src/browser-link/browser-link.ts';
-import { ensureCertificate } from '#src/gateway/certificate.ts';
+} from '#src/browsers/link/browser-link.ts';
+import { ensureCertificate } from '#src/roles/gateway/certificate.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const keys = createLinkKeys(Buffer.alloc(32, 1));

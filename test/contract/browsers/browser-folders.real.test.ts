@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
-import { createObserver } from '#src/provisioner/observer/observer.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
+import { createSessionFiles } from '#src/features/files/session-files.ts';
+import { createObserver } from '#src/browsers/observer/observer.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {

@@ -1,14 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { linkKeyText } from '#src/browser-link/browser-link.ts';
-import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type {
-  BrowserExit,
-  BrowserSpec,
-  RunningBrowser,
-} from '#src/provisioner/browsers/browsers.ts';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';
+import { linkKeyText } from '#src/browsers/link/browser-link.ts';
+import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
+import type { BrowserExit, BrowserSpec, RunningBrowser } from '#src/browsers/browsers.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
+import { DockerUnavailable } from '#src/browsers/docker/engine.ts';
 import {
   browserImage,
   buildImage,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { BrowserExit, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import type { BrowserExit, RunningBrowser } from '#src/browsers/browsers.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp, OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';

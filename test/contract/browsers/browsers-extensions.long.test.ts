@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readExtension } from '#src/extensions/read-extension.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { readExtension } from '#src/browsers/extensions/read-extension.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import { extensionZip, MANIFEST } from '#test/support/extensions/extension-zip.ts';

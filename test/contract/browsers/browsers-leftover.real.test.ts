@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
-import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import { pidSpace, processStart } from '#src/provisioner/browsers/process/tree.ts';
+import { createProcessBrowsers } from '#src/browsers/process/process-browsers.ts';
+import type { Browsers } from '#src/browsers/browsers.ts';
+import { pidSpace, processStart } from '#src/browsers/process/tree.ts';
 import {
   openPlace,
   openProcessBrowsers,
@@ -158,7 +158,7 @@ async function leaveBrowser(
   workloadId: string,
 ): Promise<AsyncDisposable & { place: Place; browsers: Browsers }> {
   const place = await openPlace();
-  const adapter = import.meta.resolve('#src/provisioner/browsers/process/process-browsers.ts');
+  const adapter = import.meta.resolve('#src/browsers/process/process-browsers.ts');
   const options = { ...realPrograms(), stateDir: place.stateDir };
   const task = JSON.stringify({ adapter, options, spec: { ...spec, workloadId } });
   const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, task], {

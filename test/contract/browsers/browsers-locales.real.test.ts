@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LANGUAGES } from '#src/api/sessions/locale.ts';
+import { LANGUAGES } from '#src/roles/api/sessions/locale.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {
   attachPage,

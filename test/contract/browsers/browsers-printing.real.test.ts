@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { pack } from 'tar-stream';
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import type { BrowserSpec } from '#src/browsers/browsers.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {
   attachPage,

@@ -2,14 +2,10 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
-import type {
-  BrowserExit,
-  BrowserSpec,
-  RunningBrowser,
-} from '#src/provisioner/browsers/browsers.ts';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import { BrowsersUnavailable } from '#src/provisioner/browsers/process/programs.ts';
+import { createProcessBrowsers } from '#src/browsers/process/process-browsers.ts';
+import type { BrowserExit, BrowserSpec, RunningBrowser } from '#src/browsers/browsers.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
+import { BrowsersUnavailable } from '#src/browsers/process/programs.ts';
 import { colourAt, dialRfb } from '#test/support/clients/rfb-client.ts';
 import {
   attachPage,

@@ -1,13 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type {
-  BrowserExit,
-  BrowserSpec,
-  RunningBrowser,
-} from '#src/provisioner/browsers/browsers.ts';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import type { ObservedTarget } from '#src/provisioner/observer/part.ts';
-import { createObserver } from '#src/provisioner/observer/observer.ts';
+import type { BrowserExit, BrowserSpec, RunningBrowser } from '#src/browsers/browsers.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
+import type { ObservedTarget } from '#src/browsers/observer/part.ts';
+import { createObserver } from '#src/browsers/observer/observer.ts';
 import { dialRfb } from '#test/support/clients/rfb-client.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { getFrom, openCdp, sizesOf } from '#test/support/browsers/browsers.fixture.ts';

@@ -7,9 +7,9 @@ import {
   openBrowserImage,
   RECIPE,
   type BrowserImage,
-} from '#src/provisioner/browsers/docker/browser-image.ts';
-import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
-import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+} from '#src/browsers/docker/browser-image.ts';
+import { createCurrentImage } from '#src/browsers/docker/current-image.ts';
+import { browsersAt } from '#src/browsers/docker/docker-browsers.ts';
 import {
   containersOf,
   dockerOptions,

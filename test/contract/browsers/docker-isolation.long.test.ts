@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { openHosts } from '#test/support/servers/network-hosts.ts';
 import type { NetworkHosts } from '#test/support/servers/network-hosts.ts';

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { execFile, execFileSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLinkKeys, linkKeyText } from '#src/browser-link/browser-link.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { createLinkKeys, linkKeyText } from '#src/browsers/link/browser-link.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import {
   browserImage,
   docker,

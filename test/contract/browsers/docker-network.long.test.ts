@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
-import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
-import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import { checkIsolation } from '#src/browsers/docker/isolation.ts';
+import { connectEngine } from '#src/browsers/docker/engine.ts';
+import { ensureNetwork } from '#src/browsers/docker/network.ts';
+import { openSite } from '#src/browsers/docker/site.ts';
 import {
   dockerOptions,
   openDockerBrowsers,

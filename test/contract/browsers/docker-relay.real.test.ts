@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
-import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
+import { openBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { createCurrentImage } from '#src/browsers/docker/current-image.ts';
+import { browsersAt } from '#src/browsers/docker/docker-browsers.ts';
+import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import {
   containersOf,
   dockerOptions,

@@ -3,10 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
-import type { BrowserSpec, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { openCdp as openClient } from '#src/provisioner/browsers/chromium/cdp.ts';
-import { takePicture } from '#src/provisioner/browsers/chromium/screenshot.ts';
-import { readTargets } from '#src/provisioner/browsers/chromium/version.ts';
+import type { BrowserSpec, RunningBrowser } from '#src/browsers/browsers.ts';
+import { openCdp as openClient } from '#src/browsers/chromium/cdp.ts';
+import { takePicture } from '#src/browsers/chromium/screenshot.ts';
+import { readTargets } from '#src/browsers/chromium/version.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {
   attachPage,

@@ -1,9 +1,9 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { examineStreams } from '#src/event-store/jetstream/streams.ts';
-import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { examineStreams } from '#src/kernel/event-store/jetstream/streams.ts';
+import type { ConnectionStatus } from '#src/kernel/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 describe('connecting to JetStream', () => {

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { EventMetadata } from '#events/envelope.ts';
 import { filters, streamFilter } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { AppendResult, EventStore } from '#src/event-store/event-store.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import type { AppendResult, EventStore } from '#src/kernel/event-store/event-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
+import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
 import {
   accessed,
   aCause,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { startFlakyTcpProxy, type FlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { appendEach, openRealLog, type RealLog } from '#test/support/stores/event-stores.ts';
@@ -10,8 +10,8 @@ import { appendEach, openRealLog, type RealLog } from '#test/support/stores/even
 const SOON = { timeout: 60_000 };
 
 /**
- * Why subscriptions use an ordered consumer of ours (src/event-store/README.md, Decisions). If a
- * release of the library changes what is asserted here, ours can be removed.
+ * Why subscriptions use an ordered consumer of ours (src/kernel/event-store/README.md, Decisions).
+ * If a release of the library changes what is asserted here, ours can be removed.
  */
 describe('an event whose delivery is lost with the connection', () => {
   let opened: RealLog;

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filtersFor, sessionAnywhere, streamFilter } from '#events/subjects.ts';
-import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
-import { loadState } from '#src/event-store/load-state.ts';
-import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import { Unavailable } from '#src/errors.ts';
-import { timeOfNanos } from '#src/event-store/jetstream/jetstream-reply.ts';
-import { isBytes, rawRecordOf } from '#src/event-store/record-bytes.ts';
-import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import {
+  sequenceBefore,
+  sequenceByHalves,
+} from '#src/kernel/event-store/jetstream/jetstream-time.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { timeOfNanos } from '#src/kernel/event-store/jetstream/jetstream-reply.ts';
+import { isBytes, rawRecordOf } from '#src/kernel/event-store/record-bytes.ts';
+import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import {
   aSession,
   change,

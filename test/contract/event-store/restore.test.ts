@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
+import { restoreBackup, takeBackup } from '#src/features/backup/backup.jetstream.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamTruncation } from '#src/kernel/event-store/jetstream/jetstream-truncation.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TimeoutError } from '@nats-io/transport-node';
 import { EVENTS_STREAM, filters, filtersFor, sessionAnywhere } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
-import { readArrivals } from '#src/event-store/jetstream/read.ts';
-import { isServerFilter, openReader } from '#src/event-store/jetstream/ordered-consumer.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { readArrivals } from '#src/kernel/event-store/jetstream/read.ts';
+import { isServerFilter, openReader } from '#src/kernel/event-store/jetstream/ordered-consumer.ts';
 import { aSession, change, slotReserved } from '#test/support/events.fixture.ts';
 import {
   appendEach,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
-import { FIRST_MAX, NEWEST_MAX, readEnds } from '#src/history/ends-of-session.ts';
-import { readPage } from '#src/history/page.ts';
-import { readStory } from '#src/history/story.ts';
+import { FIRST_MAX, NEWEST_MAX, readEnds } from '#src/kernel/history/ends-of-session.ts';
+import { readPage } from '#src/kernel/history/page.ts';
+import { readStory } from '#src/kernel/history/story.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { accessed, activated, MINUTE, queued, requested, T0 } from '#test/support/examples.ts';
 import { stopped, stopRequested } from '#test/support/examples.ts';

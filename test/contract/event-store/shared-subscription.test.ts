@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { streamFilter, filters, subjectOf } from '#events/subjects.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
 import { accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { appendEach, followed, openRealLog } from '#test/support/stores/event-stores.ts';
 

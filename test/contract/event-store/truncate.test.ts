@@ -1,13 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { headers } from '@nats-io/transport-node';
 import { filters, streamFilter } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
-import { loadState } from '#src/event-store/load-state.ts';
-import type { LogTruncation } from '#src/event-store/truncation.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import {
+  sequenceBefore,
+  sequenceByHalves,
+} from '#src/kernel/event-store/jetstream/jetstream-time.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
+import { createJetStreamTruncation } from '#src/kernel/event-store/jetstream/jetstream-truncation.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
+import type { LogTruncation } from '#src/kernel/event-store/truncation.ts';
 import { accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { startNatsWithRoles } from '#test/support/servers/nats-roles.ts';
 import { eventually } from '#test/support/service/service.ts';

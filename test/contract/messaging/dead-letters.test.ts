@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADVISORY_STREAM, streamFilter } from '#events/subjects.ts';
-import { consume } from '#src/messaging/work-queue.ts';
-import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
-import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
-import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { consume } from '#src/kernel/messaging/work-queue.ts';
+import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jetstream-dead-letters.ts';
+import { createMemoryDeadLetters } from '#src/kernel/messaging/dead-letters.memory.ts';
+import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
 import { aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers } from '#test/support/servers/containers.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamLeases } from '#src/kernel/messaging/jetstream/jetstream-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import {
   leasesRules,

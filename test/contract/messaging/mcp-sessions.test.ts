@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MCP_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
-import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
-import type { McpSession, McpSessions } from '#src/messaging/mcp-sessions.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamMcpSessions } from '#src/kernel/messaging/jetstream/jetstream-mcp-sessions.ts';
+import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
+import type { McpSession, McpSessions } from '#src/kernel/messaging/mcp-sessions.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Unavailable } from '#src/errors.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamQuestions } from '#src/messaging/jetstream/jetstream-questions.ts';
-import { createMemoryQuestions } from '#src/messaging/server-questions.memory.ts';
-import type { Answer, ServerQuestions } from '#src/messaging/server-questions.ts';
-import type { FileQuestion } from '#src/messaging/session-files.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
+import { createMemoryQuestions } from '#src/kernel/messaging/server-questions.memory.ts';
+import type { Answer, ServerQuestions } from '#src/kernel/messaging/server-questions.ts';
+import type { FileQuestion } from '#src/kernel/messaging/session-files.ts';
 import {
   PICTURE_BYTES_MAX,
   type ScreenshotAnswer,
   type ScreenshotQuestion,
-} from '#src/messaging/screenshots.ts';
+} from '#src/kernel/messaging/screenshots.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADVISORY_STREAM, TIMERS_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamTimers } from '#src/kernel/messaging/jetstream/jetstream-timers.ts';
 import { aTimer, realTimers, take, timersTimes } from '#test/support/messaging/timers-suite.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 

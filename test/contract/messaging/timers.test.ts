@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { firedSubject, TIMERS_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
-import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
-import type { Timer } from '#src/messaging/timers.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jetstream-dead-letters.ts';
+import { createJetStreamTimers } from '#src/kernel/messaging/jetstream/jetstream-timers.ts';
+import type { Timer } from '#src/kernel/messaging/timers.ts';
 import {
   aTimer,
   memoryTimers,

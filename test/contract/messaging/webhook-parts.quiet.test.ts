@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
-import { keepParts } from '#src/webhook-sender/parts.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamLeases } from '#src/kernel/messaging/jetstream/jetstream-leases.ts';
+import { keepParts } from '#src/features/webhooks/sender/parts.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { eventually } from '#test/support/service/service.ts';
 

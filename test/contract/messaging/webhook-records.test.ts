@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DELIVERIES_STREAM } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { newProgress, opened } from '#src/webhooks/progress.ts';
-import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
-import { createMemoryWebhookRecords } from '#src/webhooks/webhook-records.memory.ts';
-import type { AttemptRecord, WebhookRecords } from '#src/webhooks/webhook-records.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { newProgress, opened } from '#src/features/webhooks/progress.ts';
+import { createJetStreamWebhookRecords } from '#src/features/webhooks/webhook-records.jetstream.ts';
+import { createMemoryWebhookRecords } from '#src/features/webhooks/webhook-records.memory.ts';
+import type { AttemptRecord, WebhookRecords } from '#src/features/webhooks/webhook-records.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 let nats: RealNats;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamWorkQueues } from '#src/kernel/messaging/jetstream/jetstream-work-queue.ts';
 import { aSession, change, requested } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 

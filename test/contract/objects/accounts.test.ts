@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { settle, type Account } from '#src/objects/accounts/account.ts';
-import type { Accounts } from '#src/objects/accounts/accounts.ts';
-import { createMemoryAccounts } from '#src/objects/accounts/accounts.memory.ts';
-import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { settle, type Account } from '#src/kernel/objects/accounts/account.ts';
+import type { Accounts } from '#src/kernel/objects/accounts/accounts.ts';
+import { createMemoryAccounts } from '#src/kernel/objects/accounts/accounts.memory.ts';
+import { createJetStreamAccounts } from '#src/kernel/objects/jetstream/jetstream-accounts.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 

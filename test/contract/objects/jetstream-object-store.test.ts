@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ALL_CHUNKS, chunkSubject, OBJECTS_STREAM } from '#events/object-subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamObjectStore } from '#src/kernel/objects/jetstream/jetstream-object-store.ts';
 import {
   ObjectChanged,
   ObjectStoreFull,
   ObjectStoreUnavailable,
   PUT_LEASE_MS,
   PUT_SILENT_MS,
-} from '#src/objects/object-store.ts';
-import { newPutId } from '#src/objects/put-id.ts';
+} from '#src/kernel/objects/object-store.ts';
+import { newPutId } from '#src/kernel/objects/put-id.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { pack as packTar } from 'tar-stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createMasterKeys } from '#src/master-keys.ts';
-import { room, taken } from '#src/objects/accounts/account.ts';
-import type { Accounts } from '#src/objects/accounts/accounts.ts';
-import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
-import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
-import type { ObjectStore } from '#src/objects/object-store.ts';
-import { withAccounts, type OwnedObjects } from '#src/objects/owned-objects.ts';
-import { openProfileVault } from '#src/profiles/profile-vault.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createMasterKeys } from '#src/kernel/master-keys.ts';
+import { room, taken } from '#src/kernel/objects/accounts/account.ts';
+import type { Accounts } from '#src/kernel/objects/accounts/accounts.ts';
+import { createJetStreamAccounts } from '#src/kernel/objects/jetstream/jetstream-accounts.ts';
+import { createJetStreamObjectStore } from '#src/kernel/objects/jetstream/jetstream-object-store.ts';
+import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
+import { withAccounts, type OwnedObjects } from '#src/kernel/objects/owned-objects.ts';
+import { openProfileVault } from '#src/features/profiles/profile-vault.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 

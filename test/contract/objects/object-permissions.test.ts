@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamAccounts } from '#src/objects/jetstream/jetstream-accounts.ts';
-import { withAccounts } from '#src/objects/owned-objects.ts';
-import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamAccounts } from '#src/kernel/objects/jetstream/jetstream-accounts.ts';
+import { withAccounts } from '#src/kernel/objects/owned-objects.ts';
+import { createJetStreamObjectStore } from '#src/kernel/objects/jetstream/jetstream-object-store.ts';
 import {
   startNatsWithRoles,
   type NatsUser,

@@ -3,9 +3,9 @@ import './object-store.test.ts';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
-import { LEFTOVER_MS, ObjectStoreUnavailable } from '#src/objects/object-store.ts';
-import { createS3Client } from '#src/s3/s3-client.ts';
+import { createS3ObjectStore } from '#src/kernel/objects/s3/s3-object-store.ts';
+import { LEFTOVER_MS, ObjectStoreUnavailable } from '#src/kernel/objects/object-store.ts';
+import { createS3Client } from '#src/kernel/s3/s3-client.ts';
 import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
 import { eventually } from '#test/support/service/service.ts';
 

@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
-import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { ByteRange, ObjectStore } from '#src/objects/object-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamObjectStore } from '#src/kernel/objects/jetstream/jetstream-object-store.ts';
+import { createS3ObjectStore } from '#src/kernel/objects/s3/s3-object-store.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { ByteRange, ObjectStore } from '#src/kernel/objects/object-store.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';

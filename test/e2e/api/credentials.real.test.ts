@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { exportSPKI, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filters } from '#events/subjects.ts';
-import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
+import type { OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
 import {
   AUDIENCE,
   forge,

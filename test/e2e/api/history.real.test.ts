@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { bss, json } from '#test/support/clients/command-line.ts';
 import { startSecondApi, MASTER_KEY } from '#test/support/service/two-processes.ts';

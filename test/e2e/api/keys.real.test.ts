@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { RecordedOf } from '#events/events.ts';
 import type { Role } from '#events/organization.ts';
-import { defaultTiers } from '#src/domain/organization/tiers.ts';
-import { hashKey } from '#src/ids.ts';
+import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
+import { hashKey } from '#src/kernel/ids.ts';
 import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';

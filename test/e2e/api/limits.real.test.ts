@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { defaultTiers } from '#src/domain/organization/tiers.ts';
+import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 import { errorOf } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';

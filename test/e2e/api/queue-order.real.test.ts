@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { estimate } from '#src/api/sessions/queue-place.ts';
+import { estimate } from '#src/roles/api/sessions/queue-place.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 
 /** One browser, and sessions that wait for it in the order of their creates. */

@@ -15,7 +15,7 @@ import {
 /** Redis fails or loses all data: answers are correct, or UNAVAILABLE. */
 
 const WHOLE_WITHIN_MS = 15_000;
-/** The service gives Redis up after 10 failed starts (src/embedded/supervise.ts). */
+/** The service gives Redis up after 10 failed starts (src/start/embedded/supervise.ts). */
 const STARTS_KILLED_MAX = 8;
 let service: RunningService;
 let api: ApiClient;

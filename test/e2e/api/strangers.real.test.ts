@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
-import { newId } from '#src/ids.ts';
-import { createTickets, holderOf } from '#src/gateway/access/ticket.ts';
+import type { OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
+import { newId } from '#src/kernel/ids.ts';
+import { createTickets, holderOf } from '#src/roles/gateway/access/ticket.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';

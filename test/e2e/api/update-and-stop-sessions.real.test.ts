@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, test } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { runHere } from '#test/support/clients/command-here.ts';
 import { errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { UsageError } from '#src/cli/errors.ts';
-import { helpOnAll } from '#src/cli/help.ts';
-import { allCommands } from '#src/cli/usage/all.ts';
-import { isRejection } from '#src/errors.ts';
+import { UsageError } from '#src/apps/cli/errors.ts';
+import { helpOnAll } from '#src/apps/cli/help.ts';
+import { allCommands } from '#src/apps/cli/usage/all.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { runHere } from '#test/support/clients/command-here.ts';
 import {
   bss,

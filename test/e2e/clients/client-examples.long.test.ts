@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startRealService, type RealService } from '#test/support/service/real-session.ts';

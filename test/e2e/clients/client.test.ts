@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import {
   shareService,
   type SharedService,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import { installExample, packClient } from '#test/support/clients/example-project.ts';
 import { installPython } from '#test/support/clients/python-packages.ts';
 import { scratchDir } from '#test/support/scratch.ts';
@@ -101,7 +101,7 @@ describe('the example of', () => {
   });
 
   it('browser-use lets its agent drive the session’s page', async () => {
-    const pack = join(ROOT, 'src/client/python/pack.mjs');
+    const pack = join(ROOT, 'src/apps/client/python/pack.mjs');
     const { stdout } = await run(process.execPath, [pack, folder.path]);
     const python = await installPython(folder.path, [stdout.trim(), 'browser-use==0.13.14']);
     const example = join(ROOT, 'test/examples/python/browser_use_example.py');

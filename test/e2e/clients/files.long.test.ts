@@ -14,7 +14,7 @@ import {
   setInputFiles,
   type Client,
   type LiveSession,
-} from '#src/client/client.ts';
+} from '#src/apps/client/client.ts';
 import { bytesOf, startDownloadSite } from '#test/support/clients/download-site.ts';
 import { tryInstallPython } from '#test/support/clients/python-packages.ts';
 import { scratchDir } from '#test/support/scratch.ts';

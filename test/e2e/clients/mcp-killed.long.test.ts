@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect, it } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamMcpSessions } from '#src/kernel/messaging/jetstream/jetstream-mcp-sessions.ts';
 import {
   DEV_KEY,
   eventually,
@@ -31,7 +31,7 @@ type Answer = { id: unknown; result?: { structuredContent?: { id: string } } };
 /** `bss-mcp` as a client's process has it, with a browser session. */
 async function startClient({ apiUrl }: RunningService) {
   const env = { API_URL: apiUrl, API_KEY: DEV_KEY };
-  const child = spawn(process.execPath, ['src/client/mcp/stdio.ts'], { env });
+  const child = spawn(process.execPath, ['src/apps/client/mcp/stdio.ts'], { env });
   const answers = new Map<unknown, Answer>();
   createInterface(child.stdout).on('line', (line) => {
     const answer = JSON.parse(line) as Answer;

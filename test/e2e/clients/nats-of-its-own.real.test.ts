@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
+import { newAccountSeed, readIssuer } from '#src/features/nats-tenants/nkey.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { DEV_KEY, startService } from '#test/support/service/service.ts';
 import { bssWith, newKey, untilAnswered } from '#test/support/clients/command-line.ts';

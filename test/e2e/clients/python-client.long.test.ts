@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
-import { readOpenApi } from '#src/api/read-openapi.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
+import { readOpenApi } from '#src/roles/api/read-openapi.ts';
 import { installPython } from '#test/support/clients/python-packages.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
@@ -14,7 +14,7 @@ import { startRealService, type RealService } from '#test/support/service/real-s
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PACK = join(ROOT, 'src/client/python/pack.mjs');
+const PACK = join(ROOT, 'src/apps/client/python/pack.mjs');
 /** For what hangs. */
 const PACK_MS = 600_000;
 

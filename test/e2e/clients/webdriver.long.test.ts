@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { findProgram } from '#src/embedded/install/programs.ts';
+import { findProgram } from '#src/start/embedded/install/programs.ts';
 import { installExample, packClient } from '#test/support/clients/example-project.ts';
 import { openFormSite, type FormSite } from '#test/support/clients/form-site.ts';
 import { installPython } from '#test/support/clients/python-packages.ts';

@@ -1,7 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildDashboard, dashboardFolder, firstLoadOf } from '#src/embedded/build/dashboard.mjs';
+import {
+  buildDashboard,
+  dashboardFolder,
+  firstLoadOf,
+} from '#src/start/embedded/build/dashboard.mjs';
 import { inspect, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY, type RunningService } from '#test/support/service/service.ts';
 

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { connect } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { note, notesOf, record } from '#test/support/clients/recording-page.ts';
 import { startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PAGES } from '#src/dashboard/pages.ts';
+import { PAGES } from '#src/roles/api/dashboard/pages.ts';
 import { startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 
 /** Every entry of the menu and of the command palette leads somewhere, by keyboard alone. */

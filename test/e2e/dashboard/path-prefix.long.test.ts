@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { startDashboard, statusOf, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { startPathNginx } from '#test/support/deploy/path-nginx.ts';
 import { findNginx } from '#test/support/servers/debian-programs.ts';

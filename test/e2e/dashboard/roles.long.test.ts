@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PAGES } from '#src/dashboard/pages.ts';
+import { PAGES } from '#src/roles/api/dashboard/pages.ts';
 import { connectApi } from '#test/support/clients/api-client.ts';
 import {
   type Dashboard,

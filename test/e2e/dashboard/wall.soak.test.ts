@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { KEPT_MS } from '#src/dashboard/wall/slots.ts';
+import { KEPT_MS } from '#src/apps/dashboard/wall/slots.ts';
 import {
   goTo,
   inspect,

@@ -40,7 +40,7 @@ it('the client’s package installs without a registry, and drives a service', a
   await using folder = await scratchDir();
   const { path } = folder;
   // A separate build, so that the package has the present files.
-  const packed = run(process.execPath, [join(ROOT, 'src/client/pack.mjs'), path], ROOT);
+  const packed = run(process.execPath, [join(ROOT, 'src/apps/client/pack.mjs'), path], ROOT);
   const tarball = packed.trim().split('\n').at(-1) ?? '';
   expect(basename(tarball)).toMatch(/^browser-session-service-[\d.]+\.tgz$/);
   await rm(join(ROOT, 'dist/client/package'), { recursive: true });

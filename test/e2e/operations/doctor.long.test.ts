@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Finding } from '#src/doctor/finding.ts';
+import type { Finding } from '#src/apps/doctor/finding.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { bssWith } from '#test/support/clients/command-line.ts';

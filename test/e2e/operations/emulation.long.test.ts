@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect, type Browser, type Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { permissionNames } from '#src/api/schemas/emulation.ts';
+import { permissionNames } from '#src/roles/api/schemas/emulation.ts';
 import { hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { startRealService, type CreatedSession } from '#test/support/service/real-session.ts';

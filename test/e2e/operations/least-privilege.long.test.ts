@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { Finding } from '#src/doctor/finding.ts';
+import type { Finding } from '#src/apps/doctor/finding.ts';
 import { startRoles, type Roles } from '#test/support/deploy/roles.ts';
 import { bssWith } from '#test/support/clients/command-line.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newAccountSeed } from '#src/tenants/nkey.ts';
+import { newAccountSeed } from '#src/features/nats-tenants/nkey.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { startService } from '#test/support/service/service.ts';

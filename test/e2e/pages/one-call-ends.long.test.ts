@@ -1,9 +1,9 @@
-import { oneCallBounds } from '#src/api/pages/one-calls.ts';
-import { readProcessLimits } from '#src/host/process-limits.ts';
+import { oneCallBounds } from '#src/roles/api/pages/one-calls.ts';
+import { readProcessLimits } from '#src/kernel/host/process-limits.ts';
 import { request as httpRequest } from 'node:http';
 import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import { refusal, startPageSite, type PageSite } from '#test/support/clients/page-site.ts';
 import { openLog } from '#test/support/service/service-log.ts';
 import { reaches, startRealService, type RealService } from '#test/support/service/real-session.ts';

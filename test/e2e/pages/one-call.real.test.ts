@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { Browser, Page } from 'puppeteer-core';
 import { connect as connectPuppeteer } from 'puppeteer-core';
-import { createClient, type Client } from '#src/client/client.ts';
+import { createClient, type Client } from '#src/apps/client/client.ts';
 import { decodeScript, type Decoded } from '#test/support/clients/jpeg.ts';
 import { refusal, startPageSite, type PageSite } from '#test/support/clients/page-site.ts';
 import { reaches, startRealService, type RealService } from '#test/support/service/real-session.ts';

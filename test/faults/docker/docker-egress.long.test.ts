@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import type { EgressProxy } from '#src/provisioner/egress/egress-proxy.ts';
-import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
-import { noRulesText } from '#src/provisioner/browsers/docker/rules.ts';
-import { runRulesScript } from '#src/provisioner/browsers/docker/isolation.ts';
-import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
+import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import { createOpenEgress } from '#src/features/egress/open-egress.ts';
+import { noRulesText } from '#src/browsers/docker/rules.ts';
+import { runRulesScript } from '#src/browsers/docker/isolation.ts';
+import { ensureNetwork } from '#src/browsers/docker/network.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
 import { evaluate, openCdp, type OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 import {
   browsersFor,

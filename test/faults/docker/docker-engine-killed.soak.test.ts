@@ -1,7 +1,7 @@
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import { ensureBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import { dockerHost, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openSecondEngine, type SecondEngine } from '#test/support/servers/second-engine.ts';

@@ -1,9 +1,9 @@
 import Docker from 'dockerode';
 import { describe, expect, test } from 'vitest';
-import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
+import type { BrowserExit, BrowserSpec } from '#src/browsers/browsers.ts';
+import { ensureBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
 import { docker, dockerHost, hasDocker } from '#test/support/servers/docker-engine.ts';
 import {
   containersOf,

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
-import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
-import { labelsOf, nameOf } from '#src/provisioner/browsers/docker/naming.ts';
+import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
+import type { DockerBrowsersOptions } from '#src/browsers/docker/docker-browsers.ts';
+import type { BrowserExit, BrowserSpec } from '#src/browsers/browsers.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
+import { readVersion } from '#src/browsers/chromium/version.ts';
+import { labelsOf, nameOf } from '#src/browsers/docker/naming.ts';
 import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { dialRfb } from '#test/support/clients/rfb-client.ts';
 import {
@@ -176,8 +176,8 @@ async function leaveBrowser(
     const left = containersOf(options.serverId);
     if (left.length > 0) docker('rm', '-fv', ...left);
   });
-  const adapter = import.meta.resolve('#src/provisioner/browsers/docker/docker-browsers.ts');
-  const link = import.meta.resolve('#src/browser-link/browser-link.ts');
+  const adapter = import.meta.resolve('#src/browsers/docker/docker-browsers.ts');
+  const link = import.meta.resolve('#src/browsers/link/browser-link.ts');
   const task = JSON.stringify({ adapter, link, options, spec, sessionId });
   const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, task], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,19 +1,15 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createAvailability } from '#src/provisioner/browsers/availability.ts';
-import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
-import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
-import {
-  checkIsolation,
-  enforceRules,
-  runRulesScript,
-} from '#src/provisioner/browsers/docker/isolation.ts';
-import type { IsolationDependencies } from '#src/provisioner/browsers/docker/isolation.ts';
-import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import type { SessionsNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import { noRulesText, tableOf } from '#src/provisioner/browsers/docker/rules.ts';
-import { openSite } from '#src/provisioner/browsers/docker/site.ts';
-import type { DockerSite, DockerSiteOptions } from '#src/provisioner/browsers/docker/site.ts';
+import { createAvailability } from '#src/browsers/availability.ts';
+import { runContainer } from '#src/browsers/docker/container.ts';
+import { connectEngine } from '#src/browsers/docker/engine.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
+import { checkIsolation, enforceRules, runRulesScript } from '#src/browsers/docker/isolation.ts';
+import type { IsolationDependencies } from '#src/browsers/docker/isolation.ts';
+import { ensureNetwork } from '#src/browsers/docker/network.ts';
+import type { SessionsNetwork } from '#src/browsers/docker/network.ts';
+import { noRulesText, tableOf } from '#src/browsers/docker/rules.ts';
+import { openSite } from '#src/browsers/docker/site.ts';
+import type { DockerSite, DockerSiteOptions } from '#src/browsers/docker/site.ts';
 import { dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
 import {
   docker,

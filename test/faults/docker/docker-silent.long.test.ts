@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
-import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
+import type { BrowserSpec } from '#src/browsers/browsers.ts';
+import { checkIsolation } from '#src/browsers/docker/isolation.ts';
+import { ensureNetwork } from '#src/browsers/docker/network.ts';
+import { openSite } from '#src/browsers/docker/site.ts';
 import { containersOf, dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
 import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import Docker from 'dockerode';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import { ensureBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
 import { docker, dockerHost, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { openSecondEngine } from '#test/support/servers/second-engine.ts';
 import type { SecondEngine } from '#test/support/servers/second-engine.ts';

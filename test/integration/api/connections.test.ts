@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { expect, it, test } from 'vitest';
-import { boundConnections, type ConnectionBounds } from '#src/api/http/connections.ts';
+import { boundConnections, type ConnectionBounds } from '#src/roles/api/http/connections.ts';
 import { makeCertificate } from '#test/support/servers/certificates.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

@@ -5,19 +5,19 @@ import {
   followCredentials,
   type Credentials,
   type Hearing,
-} from '#src/api/auth/api-keys.ts';
-import { isRejection, Unavailable } from '#src/errors.ts';
-import { hashKey } from '#src/ids.ts';
+} from '#src/roles/api/auth/api-keys.ts';
+import { isRejection, Unavailable } from '#src/kernel/errors.ts';
+import { hashKey } from '#src/kernel/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
-import { defaultTiers } from '#src/domain/organization/tiers.ts';
+} from '#src/kernel/domain/organization/organization.ts';
+import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import puppeteer, { type Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { visit } from '#test/support/clients/visit.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { readConfig } from '#src/config/config.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
 import { failToStart } from '#test/support/service/main-process.ts';
 
 /** The variables that configure JWTs: either all of them are set, or none. */

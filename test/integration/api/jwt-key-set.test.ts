@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { followKeySet, type KeySetTimes } from '#src/api/auth/jwt-key-set.ts';
-import { createJwtAuthenticator } from '#src/api/auth/jwt.ts';
-import { readConfig } from '#src/config/config.ts';
-import { Unavailable } from '#src/errors.ts';
+import { followKeySet, type KeySetTimes } from '#src/roles/api/auth/jwt-key-set.ts';
+import { createJwtAuthenticator } from '#src/roles/api/auth/jwt.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 import { eventually } from '#test/support/service/service.ts';
 import {

@@ -5,9 +5,9 @@ import {
   authenticateByEither,
   createKeyAuthenticator,
   type Authenticate,
-} from '#src/api/auth/authenticate.ts';
-import { Unavailable } from '#src/errors.ts';
-import { CLOCK_SKEW_SECONDS, createJwtAuthenticator, secretKeys } from '#src/api/auth/jwt.ts';
+} from '#src/roles/api/auth/authenticate.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { CLOCK_SKEW_SECONDS, createJwtAuthenticator, secretKeys } from '#src/roles/api/auth/jwt.ts';
 import {
   AUDIENCE,
   forge,

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { streamFilter } from '#events/subjects.ts';
 import type { Views } from '#projections/store/views.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

@@ -1,10 +1,10 @@
 import { Compile } from 'typebox/schema';
 import { describe, expect, it, test } from 'vitest';
-import type { DocumentOperation, DocumentSchema } from '#src/api/docs/openapi-document.ts';
-import { errorContexts } from '#src/api/docs/error-contexts.ts';
-import { errors, type ErrorName } from '#src/errors.ts';
+import type { DocumentOperation, DocumentSchema } from '#src/roles/api/docs/openapi-document.ts';
+import { errorContexts } from '#src/roles/api/docs/error-contexts.ts';
+import { errors, type ErrorName } from '#src/kernel/errors.ts';
 import { readText } from '#test/support/source-files.ts';
-import { readOpenApi } from '#src/api/read-openapi.ts';
+import { readOpenApi } from '#src/roles/api/read-openapi.ts';
 
 const document = await readOpenApi();
 const { components, paths } = document;
@@ -256,7 +256,9 @@ test('a duration is documented as a pattern, though the handler validates any va
 });
 
 test('the example contexts are those of the table of errors', () => {
-  const rows = readText('src/api/README.md').matchAll(/^\| \d+ \| (\w+) \|[^|]*\|([^|]*)\|$/gm);
+  const rows = readText('src/roles/api/README.md').matchAll(
+    /^\| \d+ \| (\w+) \|[^|]*\|([^|]*)\|$/gm,
+  );
   for (const [, name = '', context = ''] of rows) {
     const documented = [...context.matchAll(/`(\w+)`/g)].map(([, field]) => field);
     const shown = Object.keys(errorContexts[name as ErrorName]);

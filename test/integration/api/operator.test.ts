@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import type { ServerEvent } from '#events/server.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { handleServerCommand } from '#src/operator/servers.ts';
+import { handleServerCommand } from '#src/commands/operator/servers.ts';
 import { exampleEvents } from '#test/support/events/example-lives.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -3,10 +3,10 @@ import type { RecordedEvent, RefOf } from '#events/events.ts';
 import { sessionsOf, type AggregateKind } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { foldUpTo, nothing, type Fold } from '#src/api/time-travel/past-fold.ts';
-import { createHistoryReader } from '#src/api/time-travel/history-reader.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
+import { foldUpTo, nothing, type Fold } from '#src/roles/api/time-travel/past-fold.ts';
+import { createHistoryReader } from '#src/roles/api/time-travel/history-reader.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore, ReadOptions } from '#src/kernel/event-store/event-store.ts';
 import { accessed, aSession, change, queued, requested } from '#test/support/events.fixture.ts';
 
 const organization = 'org_past';

@@ -7,11 +7,11 @@ import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setCertificate, type Incoming } from '#src/api/http/tls.ts';
-import { buildServer } from '#src/api/http/server.ts';
-import { watchCertificate } from '#src/bootstrap/certificate-watcher.ts';
-import { startListener } from '#src/gateway/listeners.ts';
-import { trustProxies } from '#src/gateway/proxies.ts';
+import { setCertificate, type Incoming } from '#src/roles/api/http/tls.ts';
+import { buildServer } from '#src/roles/api/http/server.ts';
+import { watchCertificate } from '#src/start/certificate-watcher.ts';
+import { startListener } from '#src/roles/gateway/listeners.ts';
+import { trustProxies } from '#src/roles/gateway/proxies.ts';
 import { makeCertificate, type CertificateFiles } from '#test/support/servers/certificates.ts';
 import { eventually } from '#test/support/service/service.ts';
 

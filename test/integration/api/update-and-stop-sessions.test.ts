@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createSession, MINUTE } from '#test/support/examples.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { UsageError } from '#src/cli/errors.ts';
+import { UsageError } from '#src/apps/cli/errors.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { recordSavedProfile } from '#src/commands/session-profile.ts';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { readApiCommand, runApiCommand } from '#test/support/clients/api-command.ts';
 import { json, refuse, startScripted } from '#test/support/clients/scripted-service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';

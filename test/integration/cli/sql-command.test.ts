@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { openArchive } from '#src/archive/archive.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import type { CommandSession } from '#src/cli/command.ts';
-import { queryEvents } from '#src/cli/commands/sql.ts';
-import { UsageError } from '#src/cli/errors.ts';
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { usageOf } from '#src/cli/usage/all.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import type { CommandSession } from '#src/apps/cli/command.ts';
+import { queryEvents } from '#src/apps/cli/commands/sql.ts';
+import { UsageError } from '#src/apps/cli/errors.ts';
+import { readArguments } from '#src/apps/cli/read-arguments.ts';
+import { usageOf } from '#src/apps/cli/usage/all.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { seal } from '#test/support/archive/archive.fixture.ts';
 import { HOUR, iso, T0 } from '#test/support/examples.ts';
 import {

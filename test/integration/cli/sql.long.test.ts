@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { isOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { runQuery } from '#src/cli/sql/run-query.ts';
-import type { OpenArchive, Range, Sources } from '#src/cli/sql/record-files.ts';
-import { tables } from '#src/cli/sql/tables.ts';
-import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
-import { evolve } from '#src/domain/session/session.ts';
-import { loadState } from '#src/event-store/load-state.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { runQuery } from '#src/apps/cli/sql/run-query.ts';
+import type { OpenArchive, Range, Sources } from '#src/apps/cli/sql/record-files.ts';
+import { tables } from '#src/apps/cli/sql/tables.ts';
+import { createLedgerAudit } from '#src/kernel/billing/ledger-audit.ts';
+import { evolve } from '#src/kernel/domain/session/session.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 import { LOG, seal } from '#test/support/archive/archive.fixture.ts';
 import { readText, sourceFiles } from '#test/support/source-files.ts';
 import {
@@ -27,7 +27,7 @@ const events = await eventsOf(eventStore);
 const records = events.map(recordOf);
 const all: Range = { after: 0, upTo: records.length };
 const logAlone: Sources = { archive: null, log: rawRecordsOf(records) };
-const document = readText('src/cli/sql.md');
+const document = readText('src/apps/cli/sql.md');
 const queries = [...document.matchAll(/^(.+):\n\n```sql\n([^`]+)```$/gm)].map(
   ([, title = '', query = '']) => ({ title, query }),
 );
@@ -325,5 +325,5 @@ it('no file imports DuckDB when it is loaded', () => {
     return path.startsWith('src/') && /from '@duckdb/.test(text.replaceAll(/import type .*/g, ''));
   });
   expect(users.map(({ path }) => path)).toEqual([]);
-  expect(readText('src/cli/sql/database.ts')).toContain("() => import('@duckdb/node-api')");
+  expect(readText('src/apps/cli/sql/database.ts')).toContain("() => import('@duckdb/node-api')");
 });

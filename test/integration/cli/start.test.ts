@@ -27,7 +27,7 @@ test('compiled code is kept in the checkout; a changed module replaces its files
   await bss(checkout.path, '--help');
   const first = await kept();
   expect(first.length).toBeGreaterThan(5);
-  const help = join(checkout.path, 'src/cli/help.ts');
+  const help = join(checkout.path, 'src/apps/cli/help.ts');
   await writeFile(help, (await readFile(help, 'utf8')).replace('usage: bss', 'how: bss'));
   const changed = await bss(checkout.path, '--help');
   expect(changed).toEqual(answer(expect.stringMatching(/^how: bss COMMAND/)));
@@ -44,9 +44,9 @@ test('where no compiled code can be kept, the command answers all the same', asy
 async function checkoutOfProgram() {
   const folder = await scratchDir();
   await cp(join(TOP, 'package.json'), join(folder.path, 'package.json'));
-  for (const part of ['src/cli', 'src/embedded'])
+  for (const part of ['src/apps/cli', 'src/start/embedded'])
     await cp(join(TOP, part), join(folder.path, part), { recursive: true });
-  await symlink('src/cli/bss.mjs', join(folder.path, 'bss'));
+  await symlink('src/apps/cli/bss.mjs', join(folder.path, 'bss'));
   return folder;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { connect, NoAnswer, ServiceError } from '#src/client/client.ts';
+import { connect, NoAnswer, ServiceError } from '#src/apps/client/client.ts';
 import { sourceFiles } from '#test/support/source-files.ts';
 import {
   hangUp,
@@ -145,9 +145,9 @@ test('a session is stopped when its scope is left, also by an error', async () =
 
 it('the client imports only types of Node, of packages and of the service', () => {
   // The program bss-mcp runs in Node alone, and no module of the client imports it.
-  const isProgram = (path: string) => path.startsWith('src/client/mcp/');
+  const isProgram = (path: string) => path.startsWith('src/apps/client/mcp/');
   const files = sourceFiles()
-    .filter(({ path }) => path.startsWith('src/client/'))
+    .filter(({ path }) => path.startsWith('src/apps/client/'))
     .filter(({ path }) => !isProgram(path));
   expect(files.flatMap((file) => file.imports).filter(isProgram)).toEqual([]);
   expect(files.length).toBeGreaterThan(5);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NoAnswer, type EventsOptions, type ServiceEvent } from '#src/client/client.ts';
+import { NoAnswer, type EventsOptions, type ServiceEvent } from '#src/apps/client/client.ts';
 import {
   frame,
   hangUp,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createClient } from '#src/client/client.ts';
+import { createClient } from '#src/apps/client/client.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { extensionZip } from '#test/support/extensions/extension-zip.ts';
 

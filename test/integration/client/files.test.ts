@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DownloadRefused } from '#src/client/client.ts';
+import { DownloadRefused } from '#src/apps/client/client.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import {
   hangUp,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '#src/client/client.ts';
+import { ServiceError } from '#src/apps/client/client.ts';
 import {
   hangUp,
   json,

@@ -77,7 +77,7 @@ type Answer = { id: unknown; result?: Record<string, never>; error?: { message: 
 
 function start() {
   const { port } = proxy.address() as AddressInfo;
-  const child = spawn(process.execPath, ['src/client/mcp/stdio.ts'], {
+  const child = spawn(process.execPath, ['src/apps/client/mcp/stdio.ts'], {
     env: { API_URL: `http://127.0.0.1:${port}/base/`, API_KEY: 'any' },
   });
   const answers: Answer[] = [];
@@ -175,7 +175,7 @@ describe('the program on stdio', () => {
     const { port } = proxy.address() as AddressInfo;
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: ['src/client/mcp/stdio.ts'],
+      args: ['src/apps/client/mcp/stdio.ts'],
       env: { API_URL: `http://127.0.0.1:${port}/base`, API_KEY: 'any' },
     });
     const client = new Client({ name: 'agent', version: '1' });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient, type Client, type LiveSession } from '#src/client/client.ts';
-import { readSegment } from '#src/recordings/segment-format.ts';
+import { createClient, type Client, type LiveSession } from '#src/apps/client/client.ts';
+import { readSegment } from '#src/features/recordings/segment-format.ts';
 import { refuse, startScripted } from '#test/support/clients/scripted-service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readConfig, type VariableName } from '#src/config/config.ts';
+import { readConfig, type VariableName } from '#src/kernel/config/config.ts';
 
 /** Texts that are malformed; `wrong-configuration.test.ts` has those that contradict others. */
 

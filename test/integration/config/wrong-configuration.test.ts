@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { readConfig, variables } from '#src/config/config.ts';
+import { readConfig, variables } from '#src/kernel/config/config.ts';
 import { makeCertificate } from '#test/support/servers/certificates.ts';
 import { NATS, SERIOUS, STRONG, table } from '#test/support/wrong-values.ts';
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { generate } from 'selfsigned';
 import { beforeEach, afterEach, describe, expect, it } from 'vitest';
-import type { Config } from '#src/config/config.ts';
-import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { Config } from '#src/kernel/config/config.ts';
+import { readCertificateEnds } from '#src/start/certificate-facts.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { registerRoutes } from '#src/api/routes.ts';
-import type { ApiDependencies } from '#src/api/dependencies.ts';
-import { buildServer } from '#src/api/http/server.ts';
-import { readerSilenceMs, wayOf, ways } from '#src/bootstrap/edge/ways.ts';
-import { parseRoute } from '#src/gateway/routes.ts';
-import { createLogger } from '#src/telemetry/logger.ts';
+import { registerRoutes } from '#src/roles/api/routes.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { buildServer } from '#src/roles/api/http/server.ts';
+import { readerSilenceMs, wayOf, ways } from '#src/start/edge/ways.ts';
+import { parseRoute } from '#src/roles/gateway/routes.ts';
+import { createLogger } from '#src/kernel/telemetry/logger.ts';
 import { readText } from '#test/support/source-files.ts';
 
 /** What proxies let pass, against what the routes of the API and the gateway take. */

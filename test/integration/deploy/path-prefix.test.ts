@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PAGES } from '#src/dashboard/pages.ts';
+import { PAGES } from '#src/roles/api/dashboard/pages.ts';
 import { startPathProxy, type PathProxy } from '#test/support/deploy/path-proxy.ts';
 import {
   shareService,

@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { buildBundle, findBundle, holdBundle, programFile } from '#src/embedded/build/bundle.mjs';
+import {
+  buildBundle,
+  findBundle,
+  holdBundle,
+  programFile,
+} from '#src/start/embedded/build/bundle.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
@@ -15,11 +20,11 @@ const TIME = new Date('2026-11-01T00:00:00Z');
 /** A program in the place of each entry of the bundle. */
 const PROGRAMS = [
   'src/main.ts',
-  'src/cli/bss.ts',
-  'src/gateway/bidi/bidi-program.ts',
-  'src/profiles/list-contents.ts',
-  'src/extensions/extension-program.ts',
-  'src/bootstrap/read-back.worker.ts',
+  'src/apps/cli/bss.ts',
+  'src/roles/gateway/bidi/bidi-program.ts',
+  'src/features/profiles/list-contents.ts',
+  'src/browsers/extensions/extension-program.ts',
+  'src/start/read-back.worker.ts',
 ];
 
 test('a program of the bundle says the same as its source: places, lazy parts, lines of errors', async () => {
@@ -100,10 +105,10 @@ test('a first start builds dashboard and bundle in other processes, and runs the
   for (const name of [
     'tsconfig.json',
     'LICENSE',
-    'src/dashboard',
-    'src/history',
-    'src/recordings',
-    'src/async',
+    'src/apps/dashboard',
+    'src/kernel/history',
+    'src/features/recordings',
+    'src/kernel/async',
   ])
     await cp(join(TOP, name), join(checkout.path, name), { recursive: true });
   // The library that Vite builds with is a file that the system maps.
@@ -129,7 +134,7 @@ test('where neither can be built, a start says why and runs the source', async (
 });
 
 function start(root: string) {
-  return run(process.execPath, [join(root, 'src/embedded/launch.mjs'), 'start']);
+  return run(process.execPath, [join(root, 'src/start/embedded/launch.mjs'), 'start']);
 }
 
 /** A checkout whose programs are empty, with the builder and the packages of this one. */
@@ -137,7 +142,9 @@ async function smallCheckout() {
   const folder = await scratchDir();
   await cp(join(TOP, 'package.json'), join(folder.path, 'package.json'));
   await cp(join(TOP, 'package-lock.json'), join(folder.path, 'package-lock.json'));
-  await cp(join(TOP, 'src/embedded'), join(folder.path, 'src/embedded'), { recursive: true });
+  await cp(join(TOP, 'src/start/embedded'), join(folder.path, 'src/start/embedded'), {
+    recursive: true,
+  });
   for (const name of [...PROGRAMS, 'events/events.ts', 'projections/projection.ts']) {
     await mkdir(join(folder.path, name, '..'), { recursive: true });
     await writeFile(join(folder.path, name), '');

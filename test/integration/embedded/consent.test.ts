@@ -2,10 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, readFile, symlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
-const PROGRAMS = new URL('../../../src/embedded/install/programs.ts', import.meta.url).pathname;
+const PROGRAMS = new URL('../../../src/start/embedded/install/programs.ts', import.meta.url)
+  .pathname;
 const PACKAGE = 'tigervnc-standalone-server';
 
 beforeEach(() => {

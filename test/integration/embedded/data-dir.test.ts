@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { DataDirInUse, DataDirNotWritable, lockDataDir } from '#src/embedded/data-dir.ts';
+import { DataDirInUse, DataDirNotWritable, lockDataDir } from '#src/start/embedded/data-dir.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 test('a second service on the same DATA_DIR is refused until the first has ended', async () => {

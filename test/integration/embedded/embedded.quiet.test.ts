@@ -4,9 +4,9 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { startEmbedded } from '#src/embedded/embedded.ts';
-import type { EmbeddedEvent } from '#src/embedded/embedded.ts';
-import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
+import { startEmbedded } from '#src/start/embedded/embedded.ts';
+import type { EmbeddedEvent } from '#src/start/embedded/embedded.ts';
+import { newAccountSeed, readIssuer } from '#src/features/nats-tenants/nkey.ts';
 import { isRunning, programPath, scratchDir } from '#test/support/scratch.ts';
 import { freePort } from '#test/support/servers/ports.ts';
 

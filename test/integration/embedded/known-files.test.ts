@@ -1,7 +1,7 @@
 import { mkdir, readdir, rename, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { knownOf } from '#src/embedded/known-files.mjs';
+import { knownOf } from '#src/start/embedded/known-files.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 /** No file of a test has changed a moment ago, as seen from then. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { scratchDir } from '#test/support/scratch.ts';
 
-const LAUNCH = fileURLToPath(new URL('../../../src/embedded/launch.mjs', import.meta.url));
+const LAUNCH = fileURLToPath(new URL('../../../src/start/embedded/launch.mjs', import.meta.url));
 const DRAINING = `
   process.once('SIGTERM', () => { console.log('drained'); process.exit(0); });
   setInterval(() => {}, 1000);

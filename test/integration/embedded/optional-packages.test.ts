@@ -7,7 +7,7 @@ import { startService } from '#test/support/service/service.ts';
 
 /** The sources: what is built from them has OpenTelemetry in it. */
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const BSS = fileURLToPath(new URL('../../../src/cli/bss.ts', import.meta.url));
+const BSS = fileURLToPath(new URL('../../../src/apps/cli/bss.ts', import.meta.url));
 
 /** Node's own refusal of a package that is not installed, for all that are optional. */
 const WITHOUT = `--import=data:text/javascript,${encodeURIComponent(`

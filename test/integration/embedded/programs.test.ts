@@ -4,11 +4,11 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
-import { debianSource, releaseSource } from '#src/embedded/install/fetch-nats-server.ts';
-import { PINNED, verify, type PinnedName } from '#src/embedded/install/pinned.mjs';
-import { ensurePrograms, MissingProgram } from '#src/embedded/install/programs.ts';
-import { runCommand } from '#src/embedded/run-command.ts';
-import { toolFolder, toolName } from '#src/embedded/install/tool-folder.mjs';
+import { debianSource, releaseSource } from '#src/start/embedded/install/fetch-nats-server.ts';
+import { PINNED, verify, type PinnedName } from '#src/start/embedded/install/pinned.mjs';
+import { ensurePrograms, MissingProgram } from '#src/start/embedded/install/programs.ts';
+import { runCommand } from '#src/start/embedded/run-command.ts';
+import { toolFolder, toolName } from '#src/start/embedded/install/tool-folder.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 afterEach(() => vi.unstubAllEnvs());

@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { endOrphan } from '#src/embedded/orphan-process.ts';
-import { processStart } from '#src/embedded/pid-lock.mjs';
-import { ChildNotStarted, supervise } from '#src/embedded/supervise.ts';
-import type { Program } from '#src/embedded/supervise.ts';
+import { endOrphan } from '#src/start/embedded/orphan-process.ts';
+import { processStart } from '#src/start/embedded/pid-lock.mjs';
+import { ChildNotStarted, supervise } from '#src/start/embedded/supervise.ts';
+import type { Program } from '#src/start/embedded/supervise.ts';
 import { isRunning, scratchDir } from '#test/support/scratch.ts';
 
 const OWNER = fileURLToPath(new URL('../../support/owner.ts', import.meta.url));

@@ -2,8 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { dashboardFolder } from '#src/embedded/build/dashboard.mjs';
-import { productionPackages, thirdPartyText } from '#src/embedded/build/third-party.mjs';
+import { dashboardFolder } from '#src/start/embedded/build/dashboard.mjs';
+import { productionPackages, thirdPartyText } from '#src/start/embedded/build/third-party.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,14 +1,14 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFeed, type Feed, type StreamLimits } from '#src/feed/feed.ts';
+import { createFeed, type Feed, type StreamLimits } from '#src/roles/feed/feed.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import { appendEach, historyOf } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { createSession, requested } from '#test/support/examples.ts';

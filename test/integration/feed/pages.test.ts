@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createFairSlots } from '#src/async/fair-slots.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { readPage, SPAN } from '#src/feed/page.ts';
+import { createFairSlots } from '#src/kernel/async/fair-slots.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { readPage, SPAN } from '#src/roles/feed/page.ts';
 import { change, aSession, accessed } from '#test/support/events.fixture.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { createFeed } from '#src/feed/feed.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createFeed } from '#src/roles/feed/feed.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { holderOf } from '#src/gateway/access/ticket.ts';
+import { holderOf } from '#src/roles/gateway/access/ticket.ts';
 import { openSocket, refusal, startSession } from '#test/support/gateway.fixture.ts';
 
 /** Tickets that were valid, and are no longer: of an older epoch, or of a revoked key. */

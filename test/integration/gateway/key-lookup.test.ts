@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { OrganizationCommand } from '#src/domain/organization/organization.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
+import type { OrganizationCommand } from '#src/kernel/domain/organization/organization.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { Unavailable } from '#src/errors.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { followKeys } from '#src/gateway/access/key-lookup.ts';
-import { holderOf } from '#src/gateway/access/ticket.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { followKeys } from '#src/roles/gateway/access/key-lookup.ts';
+import { holderOf } from '#src/roles/gateway/access/ticket.ts';
 import { T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 

@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { holderOf } from '#src/gateway/access/ticket.ts';
-import { ensureCertificate } from '#src/gateway/certificate.ts';
+import { holderOf } from '#src/roles/gateway/access/ticket.ts';
+import { ensureCertificate } from '#src/roles/gateway/certificate.ts';
 import {
   handshake,
   openSocket,

@@ -1,22 +1,22 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { subscribeToSessions } from '#src/event-store/session-events.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { subscribeToSessions } from '#src/kernel/event-store/session-events.ts';
+import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
 import {
   closeWhenEnded,
   createSessionDirectory,
   HEARD_WITHIN_MS,
-} from '#src/gateway/access/session-lookup.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+} from '#src/roles/gateway/access/session-lookup.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { startRealBrowsers } from '#test/support/clients/real-browser.ts';
 import { browser as workload, createSession } from '#test/support/examples.ts';
 import { MASTER_KEY, startTestGateway } from '#test/support/gateway.fixture.ts';

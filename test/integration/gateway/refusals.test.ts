@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createTickets } from '#src/roles/gateway/access/ticket.ts';
 import {
   handshake,
   openRaw,

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import {
   closeWhenEnded,
   createSessionDirectory,
   HEARD_WITHIN_MS,
-} from '#src/gateway/access/session-lookup.ts';
+} from '#src/roles/gateway/access/session-lookup.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { EventStore, ReadLastOptions } from '#src/event-store/event-store.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import type { EventStore, ReadLastOptions } from '#src/kernel/event-store/event-store.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { subscribeToSessions } from '#src/event-store/session-events.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { subscribeToSessions } from '#src/kernel/event-store/session-events.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { browser, createSession, T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
+import type { SessionLookup } from '#src/roles/gateway/access/session-directory.ts';
 import {
   frame,
   handshake,

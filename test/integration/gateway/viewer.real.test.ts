@@ -1,7 +1,7 @@
 import { connect, type Browser, type Page } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
-import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
+import type { SessionLookup } from '#src/roles/gateway/access/session-directory.ts';
+import { vncAuthResponse } from '#src/browsers/rfb.ts';
 import { openSocket, startTestGateway, until } from '#test/support/gateway.fixture.ts';
 import { startRealBrowsers, VNC_PASSWORD } from '#test/support/clients/real-browser.ts';
 

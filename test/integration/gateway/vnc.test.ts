@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { FailureReason, StopReason } from '#events/session.ts';
-import { closeCodes } from '#src/gateway/connections/close-codes.ts';
+import { closeCodes } from '#src/roles/gateway/connections/close-codes.ts';
 import { frame, openRaw, openSocket, startSession, until } from '#test/support/gateway.fixture.ts';
 
 test('RFB passes both ways in binary messages of any length', async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
+import { createS3ObjectStore } from '#src/kernel/objects/s3/s3-object-store.ts';
 
 /** An S3 server that is given an object in parts, and falls silent at one of the requests. */
 

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { profilesMax } from '#src/domain/profile/profile.ts';
+import { profilesMax } from '#src/kernel/domain/profile/profile.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

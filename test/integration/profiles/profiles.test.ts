@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { nextTurn } from '#src/async/sleep.ts';
+import { nextTurn } from '#src/kernel/async/sleep.ts';
 
 /** Profiles over HTTP, with simulated browsers and everything in this process's memory. */
 

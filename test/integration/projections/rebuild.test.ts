@@ -8,7 +8,7 @@ import {
   type RebuildProgress,
 } from '#projections/maintenance/rebuild.ts';
 import type { RedisViews } from '#projections/store/redis/redis-views.ts';
-import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryDeadLetters } from '#src/kernel/messaging/dead-letters.memory.ts';
 import { accessed, MINUTE, requested, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { record, sessionRef } from '#test/support/history.ts';

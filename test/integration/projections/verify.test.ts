@@ -4,7 +4,7 @@ import { projectionId, type Projection } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
 import type { RedisViews } from '#projections/store/redis/redis-views.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { accessed, MINUTE, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { record, sessionRef } from '#test/support/history.ts';

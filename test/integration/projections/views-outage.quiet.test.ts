@@ -11,7 +11,7 @@ import {
 } from 'vitest';
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { settledWithin } from '#test/support/settled-within.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { Unavailable } from '#src/errors.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import { createSession } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import {
   createSimulatedBrowsers,
   type SimulatedBrowsers,
-} from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+} from '#src/browsers/simulated/simulated-browsers.ts';
 import { dialRfb } from '#test/support/clients/rfb-client.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { decidePool } from '#src/domain/fleet/pool-policy.ts';
+import { decidePool } from '#src/kernel/domain/fleet/pool-policy.ts';
 import { burst } from '#test/support/load/burst.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';

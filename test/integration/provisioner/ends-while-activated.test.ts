@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

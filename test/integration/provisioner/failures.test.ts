@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { MalformedEvent } from '#events/codec.ts';
-import { Unavailable, WrittenByNewer } from '#src/errors.ts';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
+import { Unavailable, WrittenByNewer } from '#src/kernel/errors.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import { LaunchFailed } from '#src/browsers/browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { newId } from '#src/ids.ts';
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import type { EgressProxy } from '#src/provisioner/egress/egress-proxy.ts';
-import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
+import { newId } from '#src/kernel/ids.ts';
+import type { BrowserSpec } from '#src/browsers/browsers.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { createSession } from '#test/support/examples.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { connectPage } from '#src/api/pages/cdp.ts';
-import { ConnectionLost, type CdpEvent } from '#src/browser-link/cdp.ts';
-import { openCdp, TOO_LARGE } from '#src/provisioner/browsers/chromium/cdp.ts';
-import { cdpReady } from '#src/provisioner/browsers/chromium/ready.ts';
+import { connectPage } from '#src/roles/api/pages/cdp.ts';
+import { ConnectionLost, type CdpEvent } from '#src/browsers/link/cdp.ts';
+import { openCdp, TOO_LARGE } from '#src/browsers/chromium/cdp.ts';
+import { cdpReady } from '#src/browsers/chromium/ready.ts';
 
 /** A browser that a page has taken over: it may send anything to who speaks CDP with it. */
 

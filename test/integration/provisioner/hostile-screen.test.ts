@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { openDisplay } from '#src/provisioner/browsers/rfb.ts';
-import { openScreen } from '#src/provisioner/recorder/screen.ts';
+import { openDisplay } from '#src/browsers/rfb.ts';
+import { openScreen } from '#src/features/recordings/recorder/screen.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** Hostile code in a browser's container plays its VNC server, to the recorder and to a resize. */

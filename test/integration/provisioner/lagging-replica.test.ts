@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import type { Delivery, OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import type { Delivery, OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

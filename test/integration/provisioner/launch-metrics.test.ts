@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import { measureLaunches } from '#src/provisioner/metrics.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import { measureLaunches } from '#src/roles/provisioner/metrics.ts';
 
 const spec = { vncPassword: 'secret12', screen: { width: 800, height: 600 } };
 

@@ -3,8 +3,8 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { offerDriver } from '#src/provisioner/browsers/process/webdriver.ts';
-import type { Child } from '#src/provisioner/browsers/process/child.ts';
+import { offerDriver } from '#src/browsers/process/webdriver.ts';
+import type { Child } from '#src/browsers/process/child.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { until } from '#test/support/gateway.fixture.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { isSettled } from '#src/domain/session/session.ts';
-import type { Delivery, OpenWorkQueue } from '#src/messaging/work-queue.ts';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { isSettled } from '#src/kernel/domain/session/session.ts';
+import type { Delivery, OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

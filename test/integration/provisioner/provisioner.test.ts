@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { decidePool, POLICY } from '#src/domain/fleet/pool-policy.ts';
-import { nextTurn } from '#src/async/sleep.ts';
+import { decidePool, POLICY } from '#src/kernel/domain/fleet/pool-policy.ts';
+import { nextTurn } from '#src/kernel/async/sleep.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

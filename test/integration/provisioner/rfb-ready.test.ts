@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { rfbReady } from '#src/provisioner/browsers/rfb.ts';
+import { rfbReady } from '#src/browsers/rfb.ts';
 
 /** A VNC server that accepts connections and says nothing. */
 async function startSilent() {

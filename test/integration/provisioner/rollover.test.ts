@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

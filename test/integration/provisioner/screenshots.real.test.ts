@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { pino } from 'pino';
-import { PICTURE_BYTES_MAX, type ScreenshotQuestion } from '#src/messaging/screenshots.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { takePicture, type PictureOptions } from '#src/provisioner/browsers/chromium/screenshot.ts';
-import { createRoster, type Roster } from '#src/provisioner/pool/roster.ts';
+import { PICTURE_BYTES_MAX, type ScreenshotQuestion } from '#src/kernel/messaging/screenshots.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
+import { takePicture, type PictureOptions } from '#src/browsers/chromium/screenshot.ts';
+import { createRoster, type Roster } from '#src/roles/provisioner/pool/roster.ts';
 import {
   createScreenshots,
   type ScreenshotsOptions,
-} from '#src/provisioner/screenshots/screenshots.ts';
+} from '#src/features/screenshots/screenshots.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {
   openSimulatedBrowsers,

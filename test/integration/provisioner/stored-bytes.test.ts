@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import type { Browsers } from '#src/browsers/browsers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

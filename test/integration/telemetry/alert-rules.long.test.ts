@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, test } from 'vitest';
-import { runCommand } from '#src/embedded/run-command.ts';
+import { runCommand } from '#src/start/embedded/run-command.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { findPromtool } from '#test/support/servers/debian-programs.ts';
 import { unknownMetrics } from '#test/support/service/metrics-document.ts';

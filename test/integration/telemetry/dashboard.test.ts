@@ -1,5 +1,5 @@
 import { expect, it, describe, test } from 'vitest';
-import { families } from '#src/telemetry/metric-families.ts';
+import { families } from '#src/kernel/telemetry/metric-families.ts';
 import { unknownMetrics } from '#test/support/service/metrics-document.ts';
 import { readText } from '#test/support/source-files.ts';
 

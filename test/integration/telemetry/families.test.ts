@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { errors } from '#src/errors.ts';
-import { families, type Family } from '#src/telemetry/metric-families.ts';
-import { refuseMetrics } from '#src/telemetry/metrics-access.ts';
-import { openMetrics } from '#src/telemetry/metrics.ts';
+import { errors } from '#src/kernel/errors.ts';
+import { families, type Family } from '#src/kernel/telemetry/metric-families.ts';
+import { refuseMetrics } from '#src/kernel/telemetry/metrics-access.ts';
+import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 import { metricsDocument, UNEXPLAINED } from '#test/support/service/metrics-document.ts';
 import { parseMetrics } from '#test/support/service/metrics-text.ts';
 

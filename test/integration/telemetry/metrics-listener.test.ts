@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { startMetricsListener } from '#src/telemetry/metrics-listener.ts';
+import { startMetricsListener } from '#src/kernel/telemetry/metrics-listener.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 
 const token = 'token-of-the-scraper-0123456789';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { openTracer } from '#src/telemetry/open-tracer.ts';
-import { isTraceparent } from '#src/telemetry/tracer.ts';
+import { openTracer } from '#src/kernel/telemetry/open-tracer.ts';
+import { isTraceparent } from '#src/kernel/telemetry/tracer.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { sourceFiles } from '#test/support/source-files.ts';
 import { startCollector } from '#test/support/servers/trace-collector.ts';
@@ -17,11 +17,11 @@ test('without a collector there is no tracer, and its modules are not loaded', a
     ({ path, imports }) =>
       path.startsWith('src/') && imports.some((name) => name.startsWith('@opentelemetry/')),
   );
-  expect(users.map(({ path }) => path)).toEqual(['src/telemetry/trace-otlp.ts']);
+  expect(users.map(({ path }) => path)).toEqual(['src/kernel/telemetry/trace-otlp.ts']);
   const loaders = sourceFiles().filter(({ imports }) =>
-    imports.includes('src/telemetry/trace-otlp.ts'),
+    imports.includes('src/kernel/telemetry/trace-otlp.ts'),
   );
-  expect(loaders.map(({ path }) => path)).toEqual(['src/telemetry/open-tracer.ts']);
+  expect(loaders.map(({ path }) => path)).toEqual(['src/kernel/telemetry/open-tracer.ts']);
   const code = loaders[0]?.code;
   expect(code).toContain("() => import('./trace-otlp.ts')");
   expect(code).not.toMatch(/from '\.\/trace-otlp\.ts'/);

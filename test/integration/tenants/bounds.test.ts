@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createFailedAttempts } from '#src/tenants/failed-attempts.ts';
-import { createKeyConnections } from '#src/tenants/key-connections.ts';
+import { createFailedAttempts } from '#src/features/nats-tenants/failed-attempts.ts';
+import { createKeyConnections } from '#src/features/nats-tenants/key-connections.ts';
 
 describe('connections of a key', () => {
   /** Open connections, as the servers report them; admitted ones connect at once. */

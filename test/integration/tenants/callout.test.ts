@@ -4,20 +4,20 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLIC_STREAM } from '#events/subjects.ts';
 import { TENANT_API, tenantDurable, tenantInbox, type TenantUse } from '#events/tenant-subjects.ts';
-import { hashKey } from '#src/ids.ts';
+import { hashKey } from '#src/kernel/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
-import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
-import { readIssuer, type Issuer } from '#src/tenants/nkey.ts';
+} from '#src/kernel/domain/organization/organization.ts';
+import { answerCallouts } from '#src/features/nats-tenants/callout.jetstream.ts';
+import { readIssuer, type Issuer } from '#src/features/nats-tenants/nkey.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNatsWithRoles, type NatsWithRoles } from '#test/support/servers/nats-roles.ts';
 

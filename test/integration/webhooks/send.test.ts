@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { createOwnAddresses } from '#src/host/own-addresses.ts';
-import { sendOverHttp } from '#src/webhook-sender/send.ts';
+import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
+import { sendOverHttp } from '#src/features/webhooks/sender/send.ts';
 
 /** Sends of webhooks over real sockets. */
 

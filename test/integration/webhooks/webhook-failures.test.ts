@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
-import { sleep } from '#src/async/sleep.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { BLOCKED_LANES_MAX } from '#src/webhooks/progress.ts';
-import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { BLOCKED_LANES_MAX } from '#src/features/webhooks/progress.ts';
+import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';

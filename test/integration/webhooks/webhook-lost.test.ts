@@ -1,8 +1,12 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { filters } from '#events/subjects.ts';
-import type { EventStore, ReadOptions, UnreadableEvent } from '#src/event-store/event-store.ts';
-import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import type {
+  EventStore,
+  ReadOptions,
+  UnreadableEvent,
+} from '#src/kernel/event-store/event-store.ts';
+import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';

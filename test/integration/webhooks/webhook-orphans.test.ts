@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
-import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import type { EventStore, ReadOptions } from '#src/kernel/event-store/event-store.ts';
+import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { leaseOf } from '#src/webhook-sender/parts.ts';
+import { leaseOf } from '#src/features/webhooks/sender/parts.ts';
 import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
-import { keepParts, PARTS } from '#src/webhook-sender/parts.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
+import { keepParts, PARTS } from '#src/features/webhooks/sender/parts.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

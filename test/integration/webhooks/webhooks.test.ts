@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openWebhook as openWebhookOf } from '#test/support/webhooks/open-webhook.ts';

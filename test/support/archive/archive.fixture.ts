@@ -1,13 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { mergeLookups } from '#src/archive/lookups/lookup-files.ts';
-import type { SegmentManifest } from '#src/archive/manifest.ts';
-import { sealSegments, type SealOptions } from '#src/archive/segment-writer.ts';
-import { createSigner, type Signer } from '#src/archive/signature.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
-import type { StoredRecord } from '#src/event-store/record-bytes.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { mergeLookups } from '#src/features/archive/lookups/lookup-files.ts';
+import type { SegmentManifest } from '#src/features/archive/manifest.ts';
+import { sealSegments, type SealOptions } from '#src/features/archive/segment-writer.ts';
+import { createSigner, type Signer } from '#src/features/archive/signature.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
+import type { StoredRecord } from '#src/kernel/event-store/record-bytes.ts';
 
 export const LOG = 'store-of-a-test';
 

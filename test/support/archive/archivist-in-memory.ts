@@ -1,10 +1,13 @@
 import { vi } from 'vitest';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import type { ArchivistDependencies, ArchivistOptions } from '#src/archivist/archivist.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import type {
+  ArchivistDependencies,
+  ArchivistOptions,
+} from '#src/features/archive/archivist/archivist.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
 import { inBatches, recordsFrom, signer } from '#test/support/archive/archive.fixture.ts';
 import { eventually } from '#test/support/projector.ts';
 

@@ -1,4 +1,4 @@
-import type { Browsers, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import type { Browsers, BrowserSpec } from '#src/browsers/browsers.ts';
 import { isOnKubernetes } from '#test/support/kubernetes/cluster.ts';
 import { hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openDockerBrowsers } from './docker-browsers.fixture.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { BrowserSpec, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { resizeScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
+import type { BrowserSpec, RunningBrowser } from '#src/browsers/browsers.ts';
+import { resizeScreen } from '#src/browsers/chromium/resize-screen.ts';
 import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
 import { aSpec, type Adapter } from './browsers-adapters.ts';
 import { sizesOf, type OpenedBrowsers } from './browsers.fixture.ts';

@@ -6,18 +6,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
-import { within } from '#src/async/timeout.ts';
+import { within } from '#src/kernel/async/timeout.ts';
 import {
   connectToBrowser,
   createLinkKeys,
   driverPath,
   type BrowserAddress,
-} from '#src/browser-link/browser-link.ts';
-import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
-import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import type { Programs } from '#src/provisioner/browsers/process/programs.ts';
+} from '#src/browsers/link/browser-link.ts';
+import { openWindow } from '#src/browsers/chromium/window.ts';
+import { createProcessBrowsers } from '#src/browsers/process/process-browsers.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import type { Browsers, RunningBrowser } from '#src/browsers/browsers.ts';
+import type { Programs } from '#src/browsers/process/programs.ts';
 
 /** The bound of a launch is for what hangs: a browser of a busy machine starts slowly. */
 export const LAUNCH_MS = 120_000;

@@ -1,12 +1,12 @@
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
-import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
-import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import { filterFor } from '#src/provisioner/browsers/docker/naming.ts';
-import { openSite } from '#src/provisioner/browsers/docker/site.ts';
-import { openBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
-import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
+import { browsersAt } from '#src/browsers/docker/docker-browsers.ts';
+import type { DockerBrowsersOptions } from '#src/browsers/docker/docker-browsers.ts';
+import type { Browsers } from '#src/browsers/browsers.ts';
+import { filterFor } from '#src/browsers/docker/naming.ts';
+import { openSite } from '#src/browsers/docker/site.ts';
+import { openBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { createCurrentImage } from '#src/browsers/docker/current-image.ts';
+import type { DockerSite } from '#src/browsers/docker/site.ts';
 import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { LAUNCH_MS, type OpenedBrowsers } from './browsers.fixture.ts';
 

@@ -2,9 +2,9 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connectToBrowser, driverPath } from '#src/browser-link/browser-link.ts';
-import type { DriverAddress } from '#src/browser-link/browser-link.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { connectToBrowser, driverPath } from '#src/browsers/link/browser-link.ts';
+import type { DriverAddress } from '#src/browsers/link/browser-link.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { driverPathOf } from './browsers.fixture.ts';
 
 /** The driver beside a browser of a test's adapter. */

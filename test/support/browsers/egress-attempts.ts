@@ -1,5 +1,5 @@
-import { sleep } from '#src/async/sleep.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { attachPage, evaluate, openCdp, type Cdp } from './browsers.fixture.ts';
 
 /** What a page tries in order to reach a host; `hello`: it was reached. */

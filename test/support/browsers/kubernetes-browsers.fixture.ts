@@ -1,8 +1,8 @@
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
-import { nameOf, selectorFor } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import { browsersAt } from '#src/provisioner/browsers/kubernetes/pod-browsers.ts';
-import type { KubernetesOptions } from '#src/provisioner/browsers/kubernetes/pod-browsers.ts';
-import { openSite, type KubernetesSite } from '#src/provisioner/browsers/kubernetes/site.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
+import { nameOf, selectorFor } from '#src/browsers/kubernetes/naming.ts';
+import { browsersAt } from '#src/browsers/kubernetes/pod-browsers.ts';
+import type { KubernetesOptions } from '#src/browsers/kubernetes/pod-browsers.ts';
+import { openSite, type KubernetesSite } from '#src/browsers/kubernetes/site.ts';
 import {
   kubeconfig,
   kubectl,

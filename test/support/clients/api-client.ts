@@ -3,7 +3,7 @@ import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:ht
 import { connect } from 'node:net';
 import { buffer as readBuffer, text as readText } from 'node:stream/consumers';
 import { expect } from 'vitest';
-import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
+import type { OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 import { createConformance } from '#test/support/service/api-conformance.ts';
 

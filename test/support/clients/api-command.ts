@@ -1,6 +1,6 @@
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { allCommands } from '#src/cli/usage/all.ts';
-import { isRejection } from '#src/errors.ts';
+import { readArguments } from '#src/apps/cli/read-arguments.ts';
+import { allCommands } from '#src/apps/cli/usage/all.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 
 /** Reads the command line of a `bss` command that asks the API, and returns what runs it. */
 export async function readApiCommand(name: string, operands: readonly string[], url: string) {

@@ -1,10 +1,10 @@
-import { openService } from '#src/bootstrap/cli.ts';
-import { findService } from '#src/bootstrap/find-service.ts';
-import type { Output } from '#src/cli/command.ts';
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { allCommands } from '#src/cli/usage/all.ts';
-import { readConfig } from '#src/config/config.ts';
-import type { Rejection } from '#src/errors.ts';
+import { openService } from '#src/start/cli.ts';
+import { findService } from '#src/start/find-service.ts';
+import type { Output } from '#src/apps/cli/command.ts';
+import { readArguments } from '#src/apps/cli/read-arguments.ts';
+import { allCommands } from '#src/apps/cli/usage/all.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
+import type { Rejection } from '#src/kernel/errors.ts';
 
 /**
  * Runs a command of `bss` on a service in this process: a process of its own takes a second of

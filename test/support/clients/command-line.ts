@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { BSS } from '#test/support/service/program.ts';
 import { tryHere } from './command-here.ts';
 import { eventually, type Answer, type Service } from '#test/support/service/service.ts';

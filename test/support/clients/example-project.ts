@@ -25,7 +25,7 @@ const env = {
 
 /** The npm package of the client, built into the folder. @returns the path of its tarball */
 export async function packClient(folder: string): Promise<string> {
-  const { stdout } = await run(process.execPath, [join(ROOT, 'src/client/pack.mjs'), folder]);
+  const { stdout } = await run(process.execPath, [join(ROOT, 'src/apps/client/pack.mjs'), folder]);
   return stdout.trim();
 }
 

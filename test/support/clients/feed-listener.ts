@@ -1,5 +1,5 @@
-import type { Subscription } from '#src/feed/subscription.ts';
-import type { Feed, StreamRefusal, StreamRequest } from '#src/feed/feed.ts';
+import type { Subscription } from '#src/roles/feed/subscription.ts';
+import type { Feed, StreamRefusal, StreamRequest } from '#src/roles/feed/feed.ts';
 
 /** A client of a feed in this process; it reads as fast as the test lets it. */
 export type Listener = {

@@ -3,7 +3,7 @@ import { connect as dial } from 'node:net';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { TENANT_API, tenantInbox, type TenantUse } from '#events/tenant-subjects.ts';
-import { hashKey } from '#src/ids.ts';
+import { hashKey } from '#src/kernel/ids.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 
 /** An organization with one key. */

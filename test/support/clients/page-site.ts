@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ServiceError } from '#src/client/client.ts';
+import { ServiceError } from '#src/apps/client/client.ts';
 
 /** Answers of a site, by path; a text is a page. */
 export type Pages = Record<string, string | RequestListener>;

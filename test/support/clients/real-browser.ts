@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
-import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
+import { createProcessBrowsers } from '#src/browsers/process/process-browsers.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { LAUNCH_MS } from '#test/support/browsers/browsers.fixture.ts';
 
 export const VNC_PASSWORD = 'aB3dE6gH';

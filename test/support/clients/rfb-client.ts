@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
+import { connectToBrowser, type BrowserAddress } from '#src/browsers/link/browser-link.ts';
+import { vncAuthResponse } from '#src/browsers/rfb.ts';
 
 /** A viewer of a screen; ends with its stream. */
 export type RfbClient = {

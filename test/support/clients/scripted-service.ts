@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { createClient, type ClientOptions } from '#src/client/client.ts';
+import { createClient, type ClientOptions } from '#src/apps/client/client.ts';
 
 /** A received request. */
 export type Asked = { method: string; url: string; headers: IncomingHttpHeaders; body: string };

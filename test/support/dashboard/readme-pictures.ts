@@ -2,16 +2,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { connect } from 'puppeteer-core';
-import { createClient } from '#src/client/client.ts';
-import { buildDashboard } from '#src/embedded/build/dashboard.mjs';
-import { ensurePrograms } from '#src/embedded/install/programs.ts';
+import { createClient } from '#src/apps/client/client.ts';
+import { buildDashboard } from '#src/start/embedded/build/dashboard.mjs';
+import { ensurePrograms } from '#src/start/embedded/install/programs.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { startDashboard, type Dashboard, type Look } from './dashboard.ts';
 
 /** Makes the pictures of the README (`npm run pictures`): real browsers, made-up pages. */
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PICTURES = join(ROOT, 'src', 'dashboard', 'pictures');
+const PICTURES = join(ROOT, 'src', 'apps', 'dashboard', 'pictures');
 const SCENES = [
   { name: 'price-watch', team: 'shop', colour: '#0b7285', title: 'Prices', text: '1,204 offers' },
   {

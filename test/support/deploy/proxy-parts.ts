@@ -1,4 +1,4 @@
-import { readerSilenceMs, REPEATED, ways, type Way } from '#src/bootstrap/edge/ways.ts';
+import { readerSilenceMs, REPEATED, ways, type Way } from '#src/start/edge/ways.ts';
 
 /** nginx sends these to another server only where it has sent nothing of them. */
 const SENT_ONCE_BY_NGINX = ['POST', 'LOCK', 'PATCH'];

@@ -7,20 +7,20 @@ import type { ApiKey, Tier } from '#events/organization.ts';
 import type { SessionState } from '#events/session.ts';
 import { EVENTS_STREAM, filters, type AggregateKind } from '#events/subjects.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { isRejection } from '#src/errors.ts';
-import { evolve } from '#src/event-store/load-state.ts';
-import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/kernel/domain/fleet/workload.ts';
 import {
   decideLedger,
   emptyLedger,
   evolveLedger,
   ledgerCommandFor,
-} from '#src/domain/organization/ledger.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import { hashKey } from '#src/ids.ts';
+} from '#src/kernel/domain/organization/ledger.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import { hashKey } from '#src/kernel/ids.ts';
 import { browser, createSession, iso, MINUTE, SECOND, T0 } from '../examples.ts';
 
 /**

@@ -3,7 +3,7 @@ import { encode, type Message } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
-import { evolve } from '#src/event-store/load-state.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
 import * as domain from '../examples.ts';
 import { aCause, slotReserved } from '../events.fixture.ts';
 

@@ -2,7 +2,7 @@ import { ARCHIVE } from '#events/archive/archive.ts';
 import type { PendingEvent } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
-import { evolve } from '#src/event-store/load-state.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
 import {
   accessed,
   activated,

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import {
   browser,
   createSession,

@@ -1,4 +1,4 @@
-import { errors, type ErrorName } from '#src/errors.ts';
+import { errors, type ErrorName } from '#src/kernel/errors.ts';
 import type { Route } from './route.ts';
 import type { Answered } from './sender.ts';
 

@@ -1,5 +1,5 @@
-import { PAGES } from '#src/dashboard/pages.ts';
-import type { DocumentOperation, OpenApiDocument } from '#src/api/docs/openapi-document.ts';
+import { PAGES } from '#src/roles/api/dashboard/pages.ts';
+import type { DocumentOperation, OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
 import { EXAMPLES, type Example } from './examples.ts';
 import { gatewayRoutes } from './gateway-routes.ts';
 import { jsonBody, partsOf } from './parts.ts';

@@ -1,4 +1,4 @@
-import type { DocumentSchema } from '#src/api/docs/openapi-document.ts';
+import type { DocumentSchema } from '#src/roles/api/docs/openapi-document.ts';
 import type { Random } from './random.ts';
 
 /** Texts that parsers, paths, subjects, keys and terminals have stumbled over. */

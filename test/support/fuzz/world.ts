@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
+import type { OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
 import { connect } from '@nats-io/transport-node';
 import { jetstream } from '@nats-io/jetstream';
 import { deadLetterSubject } from '#events/subjects.ts';

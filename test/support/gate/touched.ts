@@ -4,8 +4,8 @@ import { isDocument } from './change.ts';
 /**
  * The changed file that a test is about, if there is one: itself, or a file, no document, in a
  * folder of the product that is named like the test or like a folder of it.
- * `test/contract/browsers/ends.test.ts` is about `src/provisioner/browsers`,
- * `test/e2e/session.real.test.ts` about `src/domain/session`.
+ * `test/contract/browsers/ends.test.ts` is about `src/browsers`,
+ * `test/e2e/session.real.test.ts` about `src/kernel/domain/session`.
  */
 export function touchedBy(test: string, changed: readonly string[]): string | null {
   const [name = ''] = basename(test).split('.', 1);

@@ -3,8 +3,8 @@ import { Agent, createServer, request as send, type IncomingMessage } from 'node
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import type { GatewayOptions } from '#src/gateway/gateway.ts';
-import { createDriverUrl } from '#src/gateway/access/urls.ts';
+import type { GatewayOptions } from '#src/roles/gateway/gateway.ts';
+import { createDriverUrl } from '#src/roles/gateway/access/urls.ts';
 import { startSession } from '#test/support/gateway.fixture.ts';
 
 /** Commands as the API sends them, to a driver that answers with the length of each body. */

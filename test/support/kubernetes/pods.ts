@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { onTestFinished } from 'vitest';
-import type { BrowserExit } from '#src/provisioner/browsers/browsers.ts';
-import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import type { BrowserExit } from '#src/browsers/browsers.ts';
+import { nameOf } from '#src/browsers/kubernetes/naming.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import type { openKubernetesBrowsers } from '#test/support/browsers/kubernetes-browsers.fixture.ts';
 import { eventually } from '#test/support/service/service.ts';

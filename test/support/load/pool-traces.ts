@@ -1,5 +1,5 @@
 import { mulberry32 } from '#test/support/random.ts';
-import type { SimulatedLimits, SimulatedRequest } from '#src/domain/fleet/simulate-pool.ts';
+import type { SimulatedLimits, SimulatedRequest } from '#src/kernel/domain/fleet/simulate-pool.ts';
 
 /** Requests of made-up clients, the same at each run. */
 export type PoolTrace = {

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
-import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamLeases } from '#src/kernel/messaging/jetstream/jetstream-leases.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
+import { claimLease, LeaseTaken, ownLeases } from '#src/kernel/messaging/owned-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { hooks } from '#test/support/time/hooks.ts';

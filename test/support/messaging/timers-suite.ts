@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { TimerKind } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
-import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
-import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
-import type { FiredTimer, Timer, Timers } from '#src/messaging/timers.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { Delivery, WorkQueue } from '#src/kernel/messaging/work-queue.ts';
+import { createJetStreamTimers } from '#src/kernel/messaging/jetstream/jetstream-timers.ts';
+import { createMemoryTimers } from '#src/kernel/messaging/timers.memory.ts';
+import type { FiredTimer, Timer, Timers } from '#src/kernel/messaging/timers.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { hooks } from '#test/support/time/hooks.ts';

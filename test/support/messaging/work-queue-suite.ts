@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { streamFilter } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/messaging/work-queue.ts';
+import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/kernel/messaging/work-queue.ts';
 import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
 import {
   appendOne,

@@ -2,9 +2,9 @@
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isAgreed } from '#src/embedded/install/consent.ts';
-import { runCommand, type Outcome } from '#src/embedded/run-command.ts';
-import { toolFolder, toolName } from '#src/embedded/install/tool-folder.mjs';
+import { isAgreed } from '#src/start/embedded/install/consent.ts';
+import { runCommand, type Outcome } from '#src/start/embedded/run-command.ts';
+import { toolFolder, toolName } from '#src/start/embedded/install/tool-folder.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const FETCH_MS = 180_000;

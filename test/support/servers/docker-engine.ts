@@ -1,11 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import Docker from 'dockerode';
-import { retry } from '#src/async/retry.ts';
-import { noRulesText } from '#src/provisioner/browsers/docker/rules.ts';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
-import { runRulesScript } from '#src/provisioner/browsers/docker/isolation.ts';
+import { retry } from '#src/kernel/async/retry.ts';
+import { noRulesText } from '#src/browsers/docker/rules.ts';
+import { ensureBrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { ensureRulesImage } from '#src/browsers/docker/image.ts';
+import { runRulesScript } from '#src/browsers/docker/isolation.ts';
 import { isRunning } from '#test/support/scratch.ts';
 
 /** The Docker engine that tests run browsers on, if there is one. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
+import { newAccountSeed, readIssuer } from '#src/features/nats-tenants/nkey.ts';
 import { startNats, type RealNats } from './real-nats.ts';
 
 /** The users of deploy/nats.conf: one for each role, the command line, and all roles at once. */

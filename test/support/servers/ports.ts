@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { takeLock } from '#src/embedded/pid-lock.mjs';
+import { takeLock } from '#src/start/embedded/pid-lock.mjs';
 
 /**
  * Ports for tests. None is an ephemeral port (from 32768), or one that screens (from 11000) and

@@ -4,8 +4,8 @@ import type {
   DocumentOperation,
   DocumentSchema,
   OpenApiDocument,
-} from '#src/api/docs/openapi-document.ts';
-import { errors, type ErrorName } from '#src/errors.ts';
+} from '#src/roles/api/docs/openapi-document.ts';
+import { errors, type ErrorName } from '#src/kernel/errors.ts';
 import type { Reply } from '#test/support/clients/api-client.ts';
 
 const RETRYABLE = [

@@ -3,10 +3,10 @@ import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
-import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
-import { evolve } from '#src/event-store/load-state.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
+import { createLedgerAudit } from '#src/kernel/billing/ledger-audit.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import type { RunningService } from './service.ts';
 import { openLog } from './service-log.ts';
 

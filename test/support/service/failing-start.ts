@@ -1,5 +1,5 @@
 /** A process whose event store becomes unavailable just before its provisioner has started. */
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { openFleet } from './fleet.ts';
 
 const away = async () => {

@@ -12,34 +12,34 @@ import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads } from '#projections/workloads.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import { isRejection } from '#src/errors.ts';
-import { newId } from '#src/ids.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { newId } from '#src/kernel/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
-import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
-import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { createMemoryWorkQueues } from '#src/kernel/messaging/work-queue.memory.ts';
+import type { OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
+import { createMemoryDeadLetters } from '#src/kernel/messaging/dead-letters.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { subscribeToSessions } from '#src/event-store/session-events.ts';
+import { subscribeToSessions } from '#src/kernel/event-store/session-events.ts';
 import {
   createSimulatedBrowsers,
   type SimulatedBrowsers,
-} from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
-import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import type { BlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
-import type { PoolLimits } from '#src/provisioner/pool/pool.ts';
+} from '#src/browsers/simulated/simulated-browsers.ts';
+import type { Browsers } from '#src/browsers/browsers.ts';
+import type { BlackBoxes } from '#src/features/black-box/black-boxes.ts';
+import type { PoolLimits } from '#src/roles/provisioner/pool/pool.ts';
 import {
   startProvisioner,
   type Provisioner,
   type ProvisionerDependencies,
-} from '#src/provisioner/provisioner.ts';
-import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+} from '#src/roles/provisioner/provisioner.ts';
+import { decideServer, type ServerCommand } from '#src/kernel/domain/fleet/server.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { eventually } from './service.ts';
 import { createSession } from '#test/support/examples.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { Redis } from 'ioredis';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import { filesBelow, nullIfGone } from '../scratch.ts';
 import { descendantsOf } from './processes.ts';
 

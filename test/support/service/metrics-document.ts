@@ -3,8 +3,8 @@ import {
   type Family,
   type FamilyName,
   type FamilyOwner,
-} from '#src/telemetry/metric-families.ts';
-import { openMetrics } from '#src/telemetry/metrics.ts';
+} from '#src/kernel/telemetry/metric-families.ts';
+import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 import { parseMetrics } from './metrics-text.ts';
 
 const PROCESSES: Record<FamilyOwner, string> = {

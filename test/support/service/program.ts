@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programFile } from '#src/embedded/build/bundle.mjs';
+import { programFile } from '#src/start/embedded/build/bundle.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
  * starts with half the processor time, else their sources.
  */
 export const MAIN = fileOf('src/main.ts');
-export const BSS = fileOf('src/cli/bss.ts');
+export const BSS = fileOf('src/apps/cli/bss.ts');
 /** The source of the service, as `npm run dev` and a checkout without a bundle run it. */
 export const MAIN_SOURCE = join(ROOT, 'src/main.ts');
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect as connectPuppeteer, type Page } from 'puppeteer-core';
 import { expect } from 'vitest';
 import { createWebSocketStream, WebSocket } from 'ws';
-import type { BrowserRecord } from '#src/provisioner/browsers/process/records.ts';
+import type { BrowserRecord } from '#src/browsers/process/records.ts';
 import { colourAt, connectRfb, type RfbClient } from '#test/support/clients/rfb-client.ts';
 import { eventually, startService, type RunningService, type Service } from './service.ts';
 import { descendantsOf, processesAt, type SeenProcess } from './processes.ts';

@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import { parseLife, lifeText, type Life } from '#src/cli/commands/life/life.ts';
-import { readLife } from '#src/cli/commands/life/read-life.ts';
-import { replayLife } from '#src/cli/commands/life/replay-life.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import { parseLife, lifeText, type Life } from '#src/apps/cli/commands/life/life.ts';
+import { readLife } from '#src/apps/cli/commands/life/read-life.ts';
+import { replayLife } from '#src/apps/cli/commands/life/replay-life.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
 import type { RunningService } from './service.ts';
 
 /** The recorded lives of sessions, read and written again as `bss session export` does. */

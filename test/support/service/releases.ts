@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { toolFolder, toolName } from '#src/embedded/install/tool-folder.mjs';
+import { toolFolder, toolName } from '#src/start/embedded/install/tool-folder.mjs';
 
 /** The release before this one: a commit of this repository. */
 export const PREVIOUS_RELEASE = '7f3de0e';
@@ -84,7 +84,7 @@ const changes: readonly (readonly [file: string, before: string, after: string])
     "export const sessionEvents = { 'session.noted': Type.Object({ note: Type.String() }),",
   ],
   [
-    'src/domain/session/session.ts',
+    'src/kernel/domain/session/session.ts',
     '  if (session === null) throw',
     "  if ((event.type as string) === 'session.noted' && session !== null) return session;\n" +
       '  if (session === null) throw',

@@ -1,19 +1,19 @@
 import type { OrganizationState, Role, Tier } from '#events/organization.ts';
 import type { LedgerState } from '#events/ledger.ts';
-import { isRejection } from '#src/errors.ts';
-import { hashKey, newId } from '#src/ids.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { hashKey, newId } from '#src/kernel/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
+} from '#src/kernel/domain/organization/organization.ts';
 import { eventually, type Service } from './service.ts';
 import type { ApiClient } from '#test/support/clients/api-client.ts';
 

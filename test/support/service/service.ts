@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Runtime } from '#src/embedded/runtime-file.ts';
+import type { Runtime } from '#src/start/embedded/runtime-file.ts';
 import { giveCertificate, launch, settingsOf, type ServiceProcess } from './service-process.ts';
 
 const READY_WITHIN_MS = 180_000;

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { json } from '#test/support/clients/command-line.ts';
 import { auditLog } from './audit-event-store.ts';
 import { openLog } from './service-log.ts';

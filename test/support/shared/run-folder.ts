@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ensureCertificate } from '#src/gateway/certificate.ts';
+import { ensureCertificate } from '#src/roles/gateway/certificate.ts';
 import { isRunning } from '#test/support/scratch.ts';
 import { eventually } from '#test/support/service/service.ts';
 

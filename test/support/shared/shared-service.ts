@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Role, Tier } from '#events/organization.ts';
-import { newId } from '#src/ids.ts';
+import { newId } from '#src/kernel/ids.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { giveCertificate, isReady, settingsOf } from '#test/support/service/service-process.ts';

@@ -4,12 +4,12 @@ import { createCommandContext, handleCommand } from '#src/commands/handle-comman
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { isRejection } from '#src/errors.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/kernel/domain/fleet/workload.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { browser, createSession, HOUR, MINUTE, SECOND, T0 } from '#test/support/examples.ts';
 
 export const decidedOrganizations = ['org_acme', 'org_bolt'] as const;

@@ -1,12 +1,16 @@
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
-import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
-import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
-import type { EventStore, StreamAppend, SubscribeOptions } from '#src/event-store/event-store.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { createJetStreamWorkQueues } from '#src/kernel/messaging/jetstream/jetstream-work-queue.ts';
+import { createMemoryWorkQueues } from '#src/kernel/messaging/work-queue.memory.ts';
+import type { OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
+import type {
+  EventStore,
+  StreamAppend,
+  SubscribeOptions,
+} from '#src/kernel/event-store/event-store.ts';
+import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
 import type { RecordedEvent, RecordedOf, RefOf } from '#events/events.ts';
 import { accessed, change, requested } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';

@@ -1,7 +1,7 @@
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import type { OpenWorkQueue, WorkQueue } from '#src/messaging/work-queue.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import type { OpenWorkQueue, WorkQueue } from '#src/kernel/messaging/work-queue.ts';
 
 /** The event as a process of another state version reads it. */
 function foreign<Event extends RecordedEvent | null>(event: Event): Event {

@@ -1,4 +1,4 @@
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 
 /** Sequence of the newest event that matches one of the subjects; 0: none. Reads all of them. */
 export async function lastOf(

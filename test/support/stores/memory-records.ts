@@ -1,7 +1,7 @@
 import { encode } from '#events/codec.ts';
 import { filters, filtersFor, matchesAnyFilter } from '#events/subjects.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import type { RawRecords } from '#src/event-store/raw-records.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
 
 /** The records of a memory event store, which keeps events decoded: each is encoded again. */
 export function createMemoryRecords(eventStore: EventStore): RawRecords {

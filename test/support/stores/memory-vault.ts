@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createMasterKeys } from '#src/master-keys.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { ObjectStore } from '#src/objects/object-store.ts';
-import { openProfileVault, type ProfileVault } from '#src/profiles/profile-vault.ts';
+import { createMasterKeys } from '#src/kernel/master-keys.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
+import { openProfileVault, type ProfileVault } from '#src/features/profiles/profile-vault.ts';
 
 /** Archives of profiles in this process's memory, for as long as the stack is open. */
 export async function memoryVault(

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { sleep } from '#src/async/sleep.ts';
-import { resultOf, type Send, type SendResult } from '#src/webhook-sender/send.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { resultOf, type Send, type SendResult } from '#src/features/webhooks/sender/send.ts';
 import type { startApp } from '#test/support/service/api-in-memory.ts';
 import { verified, type Received } from './receiver.ts';
 

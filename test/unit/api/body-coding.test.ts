@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, createGunzip, deflateSync, gzipSync } from 'node:zlib';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { decodeBodies } from '#src/api/http/body-coding.ts';
+import { decodeBodies } from '#src/roles/api/http/body-coding.ts';
 import { openConnection } from '#test/support/http/raw-connection.ts';
 
 /** Bodies that cannot be decoded, on routes that read them late, in part or not at all. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
-import { defaultTiers } from '#src/domain/organization/tiers.ts';
-import { COST_MAX, costs, unitsOf, type Asked } from '#src/api/http/cost.ts';
+import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
+import { COST_MAX, costs, unitsOf, type Asked } from '#src/roles/api/http/cost.ts';
 
 type Case = [asked: Partial<Asked>, units: number];
 
@@ -105,7 +105,10 @@ test('every request fits into the window of every tier', () => {
 });
 
 test('the README has each cost as the documentation has it', () => {
-  const readme = readFileSync(new URL('../../../src/api/http/README.md', import.meta.url), 'utf8');
+  const readme = readFileSync(
+    new URL('../../../src/roles/api/http/README.md', import.meta.url),
+    'utf8',
+  );
   for (const [name, { meaning }] of Object.entries(costs)) {
     const rows = readme.split('\n').filter((line) => line.startsWith(`| \`${name}\` |`));
     expect(rows, name).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createCountByAddress, type Gatekeeper } from '#src/api/http/admission.ts';
+import { createCountByAddress, type Gatekeeper } from '#src/roles/api/http/admission.ts';
 
 test.each([
   ['2001:db8::1', '2001:db8::2', 2],

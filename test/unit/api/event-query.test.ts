@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { typesOf } from '#src/api/event-stream/event-query.ts';
+import { typesOf } from '#src/roles/api/event-stream/event-query.ts';
 
 it('a stream can be asked for every type that organizations get, and for no internal one', () => {
   const types = typesOf(['session', 'ledger', 'organization']);

@@ -7,8 +7,8 @@ import { currentServers, servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
-import { createOverdueCounter } from '#src/api/health/overdue-sessions.ts';
-import { endsAt } from '#src/domain/session/ends-at.ts';
+import { createOverdueCounter } from '#src/roles/api/health/overdue-sessions.ts';
+import { endsAt } from '#src/kernel/domain/session/ends-at.ts';
 import { foldAll } from '#test/support/given-when-then.ts';
 import {
   activated,

@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { expect, test } from 'vitest';
-import { arriving, sendPaced } from '#src/api/files/paced-body.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { arriving, sendPaced } from '#src/roles/api/files/paced-body.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A reader of a file whose times are known, and an upload that the service keeps waiting. */

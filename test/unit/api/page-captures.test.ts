@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { capturePage } from '#src/api/pages/captures.ts';
-import type { PageCdp } from '#src/api/pages/page-events.ts';
-import type { Page } from '#src/api/pages/page.ts';
-import { untilPdfsShown } from '#src/api/pages/pdf-viewer.ts';
+import { capturePage } from '#src/roles/api/pages/captures.ts';
+import type { PageCdp } from '#src/roles/api/pages/page-events.ts';
+import type { Page } from '#src/roles/api/pages/page.ts';
+import { untilPdfsShown } from '#src/roles/api/pages/pdf-viewer.ts';
 
 /** What a page says that never comes to rest, and one whose frames are nested without end. */
 
 const clock = { ms: 0 };
-vi.mock('#src/async/sleep.ts', () => ({
+vi.mock('#src/kernel/async/sleep.ts', () => ({
   sleep: async (ms: number) => void (clock.ms += ms),
 }));
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { CdpRefusal, ConnectionLost } from '#src/browser-link/cdp.ts';
-import { DocumentProgress } from '#src/api/pages/document-progress.ts';
-import { pageCrashed, rejectionOfBrowser } from '#src/api/pages/page-failure.ts';
+import { CdpRefusal, ConnectionLost } from '#src/browsers/link/cdp.ts';
+import { DocumentProgress } from '#src/roles/api/pages/document-progress.ts';
+import { pageCrashed, rejectionOfBrowser } from '#src/roles/api/pages/page-failure.ts';
 
 const url = 'https://example.com/';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { historyText } from '#src/api/sessions/public-history.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { readPage } from '#src/history/page.ts';
+import { historyText } from '#src/roles/api/sessions/public-history.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { readPage } from '#src/kernel/history/page.ts';
 import { accessed, MINUTE, requested, T0 } from '#test/support/examples.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 

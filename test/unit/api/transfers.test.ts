@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createTransfers, placesFor } from '#src/api/http/transfers.ts';
-import { isRejection } from '#src/errors.ts';
+import { createTransfers, placesFor } from '#src/roles/api/http/transfers.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 useVirtualTime();

@@ -1,15 +1,15 @@
 import { Readable } from 'node:stream';
 import { beforeEach, expect, it, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
-import { createTransfers, type Transfers } from '#src/api/http/transfers.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { createTransfers, type Transfers } from '#src/roles/api/http/transfers.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
-import { takeUpload } from '#src/api/files/upload.ts';
-import type { ApiDependencies } from '#src/api/dependencies.ts';
+import { takeUpload } from '#src/roles/api/files/upload.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { FileAnswer, FileQuestion } from '#src/messaging/session-files.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { FileAnswer, FileQuestion } from '#src/kernel/messaging/session-files.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, requested } from '#test/support/examples.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { whyWaiting, type ServerRoom } from '#src/api/sessions/why-waiting.ts';
+import { whyWaiting, type ServerRoom } from '#src/roles/api/sessions/why-waiting.ts';
 
 const live: ServerRoom = { status: 'live', poolMax: 4, limitedBy: null };
 const none = { returned: null };

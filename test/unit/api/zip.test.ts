@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import type { SessionFile } from '#src/domain/session/files.ts';
-import { zipOf } from '#src/api/files/zip.ts';
-import type { ObjectStore } from '#src/objects/object-store.ts';
+import type { SessionFile } from '#src/kernel/domain/session/files.ts';
+import { zipOf } from '#src/roles/api/files/zip.ts';
+import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 
 /** A zip of files that cannot be read to their end. */
 

@@ -1,15 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { zstdDecompressSync } from 'node:zlib';
-import { openArchive } from '#src/archive/archive.ts';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { chainLine, recordText } from '#src/event-store/chain.ts';
-import { mergeLookups } from '#src/archive/lookups/lookup-files.ts';
-import { genesisHash } from '#src/archive/manifest.ts';
-import { aggregateOf } from '#src/archive/segment-index.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
-import { verifyArchive } from '#src/archive/verify/verify.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { chainLine, recordText } from '#src/kernel/event-store/chain.ts';
+import { mergeLookups } from '#src/features/archive/lookups/lookup-files.ts';
+import { genesisHash } from '#src/features/archive/manifest.ts';
+import { aggregateOf } from '#src/features/archive/segment-index.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
 import {
   collect,
   copyOf,

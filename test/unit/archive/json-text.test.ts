@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { isOneLineJson } from '#src/archive/json-text.ts';
+import { isOneLineJson } from '#src/features/archive/json-text.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 function judge(text: string): boolean {

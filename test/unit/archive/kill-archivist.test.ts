@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { aggregateOf } from '#src/archive/segment-index.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { CorruptSegment } from '#src/archive/manifest.ts';
-import type { ReadBack } from '#src/archive/read-back.ts';
-import { SegmentTaken } from '#src/archive/segment-writer.ts';
-import { verifyArchive } from '#src/archive/verify/verify.ts';
+import { aggregateOf } from '#src/features/archive/segment-index.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { CorruptSegment } from '#src/features/archive/manifest.ts';
+import type { ReadBack } from '#src/features/archive/read-back.ts';
+import { SegmentTaken } from '#src/features/archive/segment-writer.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
 import { collect, LOG, recordsFrom, seal, signer } from '#test/support/archive/archive.fixture.ts';
 
 const records = recordsFrom(1, 700, 700);

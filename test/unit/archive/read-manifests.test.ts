@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import type { ArchiveState } from '#events/archive/archive.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { openArchive, type Archive } from '#src/archive/archive.ts';
-import type { TrustedManifest } from '#src/archive/read-manifests.ts';
-import { aggregateOf } from '#src/archive/segment-index.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { openArchive, type Archive } from '#src/features/archive/archive.ts';
+import type { TrustedManifest } from '#src/features/archive/read-manifests.ts';
+import { aggregateOf } from '#src/features/archive/segment-index.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 import {
   collect,
   copyOf,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FrameBuilder } from '#src/archive/frames.ts';
-import { rawRecordOf, type RecordBytes } from '#src/event-store/record-bytes.ts';
+import { FrameBuilder } from '#src/features/archive/frames.ts';
+import { rawRecordOf, type RecordBytes } from '#src/kernel/event-store/record-bytes.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 const place = {

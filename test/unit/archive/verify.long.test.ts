@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { FrameTable } from '#src/archive/segment-index.ts';
-import { verifyArchive } from '#src/archive/verify/verify.ts';
+import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { FrameTable } from '#src/features/archive/segment-index.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
 import {
   copyOf,
   LOG,

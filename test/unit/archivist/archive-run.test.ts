@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { ARCHIVE } from '#events/archive/archive.ts';
-import { openArchive } from '#src/archive/archive.ts';
-import { tablesOf } from '#src/archive/lookups/lookup-files.ts';
-import { runArchive, type ArchiveRunDependencies } from '#src/archivist/archive-run.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import { tablesOf } from '#src/features/archive/lookups/lookup-files.ts';
+import {
+  runArchive,
+  type ArchiveRunDependencies,
+} from '#src/features/archive/archivist/archive-run.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { openTest } from '#test/support/archive/archivist-in-memory.ts';
 
 /** An archive whose runs seal what was stored up to a time, a segment each. */

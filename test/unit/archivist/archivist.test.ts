@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
-import { openArchive } from '#src/archive/archive.ts';
-import { startArchivist, type ArchivistDependencies } from '#src/archivist/archivist.ts';
-import type { Leases } from '#src/messaging/leases.ts';
+import { openArchive } from '#src/features/archive/archive.ts';
+import {
+  startArchivist,
+  type ArchivistDependencies,
+} from '#src/features/archive/archivist/archivist.ts';
+import type { Leases } from '#src/kernel/messaging/leases.ts';
 import { collect } from '#test/support/archive/archive.fixture.ts';
 import { EVERY_MS, openTest, stored } from '#test/support/archive/archivist-in-memory.ts';
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { extensionRetention } from '#src/archivist/extension-retention.ts';
+import { extensionRetention } from '#src/features/archive/archivist/extension-retention.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+} from '#src/kernel/domain/organization/organization.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 
 const HOUR = 3_600_000;
 const sha256 = 'ab'.repeat(32);

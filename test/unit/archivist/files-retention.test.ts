@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { filesRetention } from '#src/archivist/files-retention.ts';
+import { filesRetention } from '#src/features/archive/archivist/files-retention.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createOpenAggregates } from '#src/archivist/open-aggregates.ts';
+import { createOpenAggregates } from '#src/features/archive/archivist/open-aggregates.ts';
 
 function openAfter(...subjects: string[]): unknown[] {
   const open = createOpenAggregates();

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { ProfileEvent } from '#events/profile.ts';
-import { extensionRetention } from '#src/archivist/extension-retention.ts';
-import { profileRetention } from '#src/archivist/profile-retention.ts';
-import { sweepObjects } from '#src/archivist/sweep-objects.ts';
+import { extensionRetention } from '#src/features/archive/archivist/extension-retention.ts';
+import { profileRetention } from '#src/features/archive/archivist/profile-retention.ts';
+import { sweepObjects } from '#src/features/archive/archivist/sweep-objects.ts';
 import { createCommandContext, handleTransaction } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 
 const HOUR = 3_600_000;
 const AT = '2026-11-20T09:30:00.000Z';

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
-import { recordingRetention, thumbnailRetention } from '#src/archivist/recording-retention.ts';
+import {
+  recordingRetention,
+  thumbnailRetention,
+} from '#src/features/archive/archivist/recording-retention.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { activated, failed, HOUR, requested, T0 } from '#test/support/examples.ts';
 

@@ -1,5 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
-import { adoptObjects, AnotherEventStore, requireOwnObjects } from '#src/archivist/bucket-owner.ts';
+import {
+  adoptObjects,
+  AnotherEventStore,
+  requireOwnObjects,
+} from '#src/features/archive/archivist/bucket-owner.ts';
 import {
   startObjectSweep,
   sweepObjects,
@@ -7,13 +11,13 @@ import {
   type ObjectGroup,
   type RetentionRule,
   type Verdict,
-} from '#src/archivist/sweep-objects.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import { ObjectStoreUnavailable } from '#src/objects/object-store.ts';
-import type { Logger } from '#src/telemetry/logger.ts';
+} from '#src/features/archive/archivist/sweep-objects.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import { ObjectStoreUnavailable } from '#src/kernel/objects/object-store.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import { eventually } from '#test/support/projector.ts';
 
 const never = new AbortController().signal;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { startObjectSweep } from '#src/archivist/sweep-objects.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { Logger } from '#src/telemetry/logger.ts';
+import { startObjectSweep } from '#src/features/archive/archivist/sweep-objects.ts';
+import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 useVirtualTime();

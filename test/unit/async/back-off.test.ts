@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createBackOff, keepTrying } from '#src/async/back-off.ts';
+import { createBackOff, keepTrying } from '#src/kernel/async/back-off.ts';
 
 describe('a back-off', () => {
   it('doubles its pauses from 100 ms to 5 s; after a success it begins again', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BoundedMap } from '#src/async/bounded-map.ts';
+import { BoundedMap } from '#src/kernel/async/bounded-map.ts';
 
 test('beyond its bound the entry goes that was set the longest time ago; a read keeps none', () => {
   const map = new BoundedMap<string, number>(2);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { coalesce } from '#src/async/coalesce.ts';
+import { coalesce } from '#src/kernel/async/coalesce.ts';
 
 test('requests share a call that begins after them; another key has its own', async () => {
   const calls: { key: string; end: (result: string) => void; fail: (error: Error) => void }[] = [];

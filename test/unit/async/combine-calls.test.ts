@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { combineCalls } from '#src/async/combine-calls.ts';
+import { combineCalls } from '#src/kernel/async/combine-calls.ts';
 
 /** Doubles what is asked, and keeps each call. */
 function openDoubling(max: number) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createFairExecutor } from '#src/async/fair-executor.ts';
-import { createFairSlots } from '#src/async/fair-slots.ts';
-import { Unavailable } from '#src/errors.ts';
+import { createFairExecutor } from '#src/kernel/async/fair-executor.ts';
+import { createFairSlots } from '#src/kernel/async/fair-slots.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 
 const settled = () => new Promise(setImmediate);
 

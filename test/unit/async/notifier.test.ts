@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { createNotifier } from '#src/async/notifier.ts';
+import { createNotifier } from '#src/kernel/async/notifier.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPlaces, type Places } from '#src/async/places.ts';
+import { createPlaces, type Places } from '#src/kernel/async/places.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 useVirtualTime();

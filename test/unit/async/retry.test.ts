@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { again, againAtOnce, doubling, fullJitter, retry } from '#src/async/retry.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { again, againAtOnce, doubling, fullJitter, retry } from '#src/kernel/async/retry.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { createVirtualTime } from '#test/support/time/virtual-time.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { sleep } from '#src/async/sleep.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { createVirtualTime } from '#test/support/time/virtual-time.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { everyTick, untilTickOf } from '#src/async/ticks.ts';
+import { everyTick, untilTickOf } from '#src/kernel/async/ticks.ts';
 
 afterEach(() => void vi.useRealTimers());
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { within } from '#src/async/timeout.ts';
+import { within } from '#src/kernel/async/timeout.ts';
 
 const HOUR_MS = 3_600_000;
 const unhandled: unknown[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
-import { evolveBill, type Bill } from '#src/billing/bill.ts';
+import { evolveBill, type Bill } from '#src/kernel/billing/bill.ts';
 import {
   assigned,
   requested,

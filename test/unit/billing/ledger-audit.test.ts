@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
-import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
+import { createLedgerAudit } from '#src/kernel/billing/ledger-audit.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { compareWithSessions, openStatement } from '#src/cli/commands/statement.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { compareWithSessions, openStatement } from '#src/apps/cli/commands/statement.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import {
   browser,

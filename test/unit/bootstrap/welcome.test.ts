@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { welcomeText } from '#src/bootstrap/welcome.ts';
-import { readConfig } from '#src/config/config.ts';
+import { welcomeText } from '#src/start/welcome.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
 
 const config = readConfig({ BROWSERS: 'simulated' });
 const service = { apiUrl: 'http://127.0.0.1:8080', developmentAccess: { apiKey: 'bss_dev_key' } };

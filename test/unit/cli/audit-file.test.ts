@@ -8,9 +8,9 @@ import {
   openAuditKey,
   type AuditKey,
   type KeyPlace,
-} from '#src/bootstrap/audit-key.ts';
-import { readLines } from '#src/cli/commands/audit/verify.ts';
-import { verifyLines } from '#src/cli/commands/audit/verify-lines.ts';
+} from '#src/start/audit-key.ts';
+import { readLines } from '#src/apps/cli/commands/audit/verify.ts';
+import { verifyLines } from '#src/apps/cli/commands/audit/verify-lines.ts';
 import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 

@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { NotALife, lifeText, parseLife, type Life } from '#src/cli/commands/life/life.ts';
-import { replay } from '#src/cli/commands/life/replay.ts';
-import { replayLife } from '#src/cli/commands/life/replay-life.ts';
-import type { Output } from '#src/cli/command.ts';
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { usageOf } from '#src/cli/usage/all.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { NotALife, lifeText, parseLife, type Life } from '#src/apps/cli/commands/life/life.ts';
+import { replay } from '#src/apps/cli/commands/life/replay.ts';
+import { replayLife } from '#src/apps/cli/commands/life/replay-life.ts';
+import type { Output } from '#src/apps/cli/command.ts';
+import { readArguments } from '#src/apps/cli/read-arguments.ts';
+import { usageOf } from '#src/apps/cli/usage/all.ts';
+import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 
 /** Lives that a service recorded: test/faults/recorded-lives.long.test.ts. */
 const FOLDER = new URL('lives/', import.meta.url);

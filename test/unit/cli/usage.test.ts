@@ -1,7 +1,7 @@
 import { expect, it, test } from 'vitest';
 import { Role, tierNames } from '#events/organization.ts';
-import { allCommands, usageOf } from '#src/cli/usage/all.ts';
-import { policies } from '#src/domain/fleet/pool-policy.ts';
+import { allCommands, usageOf } from '#src/apps/cli/usage/all.ts';
+import { policies } from '#src/kernel/domain/fleet/pool-policy.ts';
 
 test.each(allCommands)('the code of bss $name is where the table says', async ({ load }) => {
   expect(await load()).toEqual(expect.objectContaining({ read: expect.any(Function) }));

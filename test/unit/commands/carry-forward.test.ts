@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
 import { carryForward, isFinished } from '#src/commands/carry-forward.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';

@@ -10,11 +10,11 @@ import { handleCreateSession, type CreateRequest } from '#src/commands/create-se
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { decideServer } from '#src/domain/fleet/server.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { isRejection, reject, Unavailable } from '#src/errors.ts';
-import { subscribeToSessions } from '#src/event-store/session-events.ts';
-import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import { decideServer } from '#src/kernel/domain/fleet/server.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { isRejection, reject, Unavailable } from '#src/kernel/errors.ts';
+import { subscribeToSessions } from '#src/kernel/event-store/session-events.ts';
+import { createMemoryDeadLetters } from '#src/kernel/messaging/dead-letters.memory.ts';
 import { browser, createSession, T0 } from '#test/support/examples.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { context, watchedLog } from '#test/support/watched-event-store.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordedOf } from '#events/events.ts';
-import { withArchive } from '#src/archive/archived-event-store.ts';
+import { withArchive } from '#src/features/archive/archived-event-store.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import type { StreamAppend, EventStore } from '#src/kernel/event-store/event-store.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { isRejection, Unavailable } from '#src/errors.ts';
+import { isRejection, Unavailable } from '#src/kernel/errors.ts';
 import { createSession, MINUTE, T0 } from '#test/support/examples.ts';
 import { openLedgerQueue } from '#test/support/ledger-queue.fixture.ts';
-import { nextTurn } from '#src/async/sleep.ts';
+import { nextTurn } from '#src/kernel/async/sleep.ts';
 
 describe('a ledger queue', () => {
   it('accepts the other commands of an append if one of them cannot be stored', async () => {

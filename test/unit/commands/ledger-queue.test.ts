@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { isRejection, Unavailable } from '#src/errors.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { isRejection, Unavailable } from '#src/kernel/errors.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { browser, MINUTE, T0 } from '#test/support/examples.ts';
 import { openLedgerQueue } from '#test/support/ledger-queue.fixture.ts';
 

@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { OrganizationState } from '#events/organization.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import { handleProfileCommand } from '#src/commands/session-profile.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { createReporter, type Reporter } from '#src/commands/reporter.ts';
 import { browser, createSession, T0 } from '#test/support/examples.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { isRejection, Unavailable } from '#src/errors.ts';
+import { isRejection, Unavailable } from '#src/kernel/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { stopSessions, type StopSessions } from '#src/commands/stop-sessions.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { browser, createSession, MINUTE, T0 } from '#test/support/examples.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { context, watchedLog, type Watched } from '#test/support/watched-event-store.ts';

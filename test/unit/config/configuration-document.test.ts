@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { variables } from '#src/config/config.ts';
+import { variables } from '#src/kernel/config/config.ts';
 import { configurationDocument, topics } from '#test/support/configuration-document.ts';
 
 const FILE = new URL('../../../deploy/configuration.md', import.meta.url);

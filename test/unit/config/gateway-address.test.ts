@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readConfig } from '#src/config/config.ts';
+import { readConfig } from '#src/kernel/config/config.ts';
 
 const internalUrl = (env: Record<string, string>): string =>
   readConfig({ BROWSERS: 'simulated', ...env }).gateway.internalUrl;

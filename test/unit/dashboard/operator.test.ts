@@ -1,10 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
-import type { DecidedDeadLetter, ReadModel } from '#src/dashboard/operator/answers.ts';
+import type { DecidedDeadLetter, ReadModel } from '#src/apps/dashboard/operator/answers.ts';
 import {
   eventsAddress,
   eventsPath,
   withParameter,
-} from '#src/dashboard/operator/events-address.ts';
+} from '#src/apps/dashboard/operator/events-address.ts';
 import {
   archiveVerdictOf,
   lagOf,
@@ -12,7 +12,7 @@ import {
   placeOf,
   purposeOf,
   verdictOf,
-} from '#src/dashboard/operator/words.ts';
+} from '#src/apps/dashboard/operator/words.ts';
 import { allProjections } from '#projections/all-projections.ts';
 
 const model: ReadModel = {

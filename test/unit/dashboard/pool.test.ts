@@ -8,8 +8,8 @@ import {
   seriesQuery,
   withNow,
   type Point,
-} from '#src/dashboard/pool/series.ts';
-import { formatBytes, formatEstimate, formatShare } from '#src/dashboard/pool/units.ts';
+} from '#src/apps/dashboard/pool/series.ts';
+import { formatBytes, formatEstimate, formatShare } from '#src/apps/dashboard/pool/units.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00.000Z');
 const HOUR = rangeOf('1h');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { formatSize, refusedOf } from '#src/dashboard/session/files/session-files.ts';
-import type { HistoryEvent } from '#src/dashboard/session/history.ts';
+import { formatSize, refusedOf } from '#src/apps/dashboard/session/files/session-files.ts';
+import type { HistoryEvent } from '#src/apps/dashboard/session/history.ts';
 
 test.for([
   [0, '0 bytes'],

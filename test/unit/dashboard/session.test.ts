@@ -7,9 +7,9 @@ import {
   timelineOf,
   type HistoryEvent,
   type Why,
-} from '#src/dashboard/session/history.ts';
-import { readable, withoutName } from '#src/dashboard/session/sentence.ts';
-import { snippetsFor } from '#src/dashboard/session/snippets.ts';
+} from '#src/apps/dashboard/session/history.ts';
+import { readable, withoutName } from '#src/apps/dashboard/session/sentence.ts';
+import { snippetsFor } from '#src/apps/dashboard/session/snippets.ts';
 
 const service = { kind: 'service', id: 'provisioner' };
 

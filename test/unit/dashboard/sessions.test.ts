@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createMessageParser } from '#src/dashboard/live/event-stream.ts';
-import { eachOf } from '#src/dashboard/sessions/bounded.ts';
-import { applyFilters, filtersOf, queryOf, toggled } from '#src/dashboard/sessions/filters.ts';
-import { stopFilterOf } from '#src/dashboard/sessions/stop-filter.ts';
-import { byCreation, formatTimeLeft, type Row } from '#src/dashboard/sessions/rows.ts';
+import { createMessageParser } from '#src/apps/dashboard/live/event-stream.ts';
+import { eachOf } from '#src/apps/dashboard/sessions/bounded.ts';
+import { applyFilters, filtersOf, queryOf, toggled } from '#src/apps/dashboard/sessions/filters.ts';
+import { stopFilterOf } from '#src/apps/dashboard/sessions/stop-filter.ts';
+import { byCreation, formatTimeLeft, type Row } from '#src/apps/dashboard/sessions/rows.ts';
 
 const row = (id: string, more: Partial<Row> = {}): Row => ({
   id,

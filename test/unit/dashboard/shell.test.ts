@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { PAGE_NAMES, PAGES, placeOf } from '#src/dashboard/pages.ts';
-import { noteAllowance, untilUnitsAreSpare } from '#src/dashboard/api/allowance.ts';
-import { momentOf, textOf } from '#src/dashboard/shell/moment-text.ts';
+import { PAGE_NAMES, PAGES, placeOf } from '#src/roles/api/dashboard/pages.ts';
+import { noteAllowance, untilUnitsAreSpare } from '#src/apps/dashboard/api/allowance.ts';
+import { momentOf, textOf } from '#src/apps/dashboard/shell/moment-text.ts';
 
 describe('pages', () => {
   it('are found by their address, with its parameters', () => {

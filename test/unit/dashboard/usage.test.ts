@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { daysOf, partsOf, rangeOf } from '#src/dashboard/usage/ranges.ts';
+import { daysOf, partsOf, rangeOf } from '#src/apps/dashboard/usage/ranges.ts';
 
 const NOW = Date.parse('2026-11-24T10:30:00.000Z');
 

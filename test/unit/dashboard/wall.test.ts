@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { Row } from '#src/dashboard/sessions/rows.ts';
-import { createTurns } from '#src/dashboard/wall/in-turn.ts';
-import { intervalOf, KEPT_MS, nextSlots, viewOf } from '#src/dashboard/wall/slots.ts';
+import type { Row } from '#src/apps/dashboard/sessions/rows.ts';
+import { createTurns } from '#src/apps/dashboard/wall/in-turn.ts';
+import { intervalOf, KEPT_MS, nextSlots, viewOf } from '#src/apps/dashboard/wall/slots.ts';
 
 const row = (id: string, status: Row['status'] = 'active'): Row => ({
   id,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { givenUp, shownUrl, stateOf, type Webhook } from '#src/dashboard/webhooks/webhook.ts';
+import { givenUp, shownUrl, stateOf, type Webhook } from '#src/apps/dashboard/webhooks/webhook.ts';
 
 const at = '2026-11-20T09:30:00.000Z';
 const webhook: Webhook = {

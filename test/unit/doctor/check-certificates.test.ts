@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkCertificates } from '#src/doctor/check-certificates.ts';
+import { checkCertificates } from '#src/apps/doctor/check-certificates.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00.000Z');
 const inDays = (days: number) => NOW + days * 24 * 60 * 60_000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { checkCluster } from '#src/doctor/check-cluster.ts';
-import type { ClusterFacts } from '#src/doctor/facts.ts';
+import { checkCluster } from '#src/apps/doctor/check-cluster.ts';
+import type { ClusterFacts } from '#src/apps/doctor/facts.ts';
 
 /** The doctor's findings about a namespace of Kubernetes. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { check } from '#src/doctor/check.ts';
-import type { HostFacts, InstallationFacts, ProgramFacts } from '#src/doctor/facts.ts';
+import { check } from '#src/apps/doctor/check.ts';
+import type { HostFacts, InstallationFacts, ProgramFacts } from '#src/apps/doctor/facts.ts';
 
 /** The doctor's finding about the program of WebDriver, where browsers are processes. */
 

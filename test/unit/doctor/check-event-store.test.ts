@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ConfigFacts, EventStoreFacts, StreamFacts } from '#src/doctor/facts.ts';
-import { checkEventStore } from '#src/doctor/check-event-store.ts';
+import type { ConfigFacts, EventStoreFacts, StreamFacts } from '#src/apps/doctor/facts.ts';
+import { checkEventStore } from '#src/apps/doctor/check-event-store.ts';
 
 /** The doctor's findings about NATS servers, streams and replicas. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { checkEngine } from '#src/doctor/check-engine.ts';
-import type { EngineFacts, ImageFacts } from '#src/doctor/facts.ts';
+import { checkEngine } from '#src/apps/doctor/check-engine.ts';
+import type { EngineFacts, ImageFacts } from '#src/apps/doctor/facts.ts';
 
 /** The doctor's finding about the image of the browsers. */
 

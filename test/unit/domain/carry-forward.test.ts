@@ -1,8 +1,8 @@
 import { expect, it, test } from 'vitest';
 import { aggregates, type Aggregates } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import { decideCarryForward } from '#src/domain/carry-forward.ts';
-import { evolve } from '#src/event-store/load-state.ts';
+import { decideCarryForward } from '#src/kernel/domain/carry-forward.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
 import { exampleEvents } from '#test/support/events/example-lives.ts';
 
 const kinds = Object.keys(aggregates) as AggregateKind[];

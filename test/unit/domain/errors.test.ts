@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it, test } from 'vitest';
-import { errors, isRejection, reject, type ErrorName } from '#src/errors.ts';
+import { errors, isRejection, reject, type ErrorName } from '#src/kernel/errors.ts';
 
-const readme = readFileSync(new URL('../../../src/api/README.md', import.meta.url), 'utf8');
+const readme = readFileSync(new URL('../../../src/roles/api/README.md', import.meta.url), 'utf8');
 const documented = [...readme.matchAll(/^\| (\d{3}) \| ([A-Z_]+) \| (.+) \| (.+) \|$/gm)].map(
   ([, status, name = '', when = '', context = '']) => ({
     status: Number(status),

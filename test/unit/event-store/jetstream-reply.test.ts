@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readReply } from '#src/event-store/jetstream/jetstream-reply.ts';
+import { readReply } from '#src/kernel/event-store/jetstream/jetstream-reply.ts';
 
 const facts = {
   deliveries: 2,

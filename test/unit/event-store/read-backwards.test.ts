@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { readBackwards } from '#src/event-store/read-backwards.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { readBackwards } from '#src/kernel/event-store/read-backwards.ts';
 
 const BATCH = 500;
 

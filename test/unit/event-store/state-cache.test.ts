@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { RecordedOf } from '#events/events.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { createStateCache } from '#src/event-store/state-cache.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, MINUTE, T0 } from '#test/support/examples.ts';
 import { context, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';

@@ -5,7 +5,7 @@ import { aggregates } from '#events/events.ts';
 import { meanings } from '#events/meanings.ts';
 import { isPublic } from '#events/public-event.ts';
 import { readText } from '#test/support/source-files.ts';
-import { readAsyncApi } from '#src/api/docs/asyncapi.ts';
+import { readAsyncApi } from '#src/roles/api/docs/asyncapi.ts';
 
 const document = await readAsyncApi();
 const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));

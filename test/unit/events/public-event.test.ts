@@ -9,7 +9,7 @@ import {
   toPublicMessage,
 } from '#events/public-event.ts';
 import { dataVersion } from '#events/upcast.ts';
-import { readAsyncApi } from '#src/api/docs/asyncapi.ts';
+import { readAsyncApi } from '#src/roles/api/docs/asyncapi.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
 
 const { schemas } = (await readAsyncApi()).components;

@@ -4,9 +4,9 @@ import { describe, expect, it, test, vi } from 'vitest';
 import { decode, encode, MalformedEvent } from '#events/codec.ts';
 import type { RefOf } from '#events/events.ts';
 import { dataVersion } from '#events/upcast.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { loadState } from '#src/event-store/load-state.ts';
-import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
 import { appendEach, followed, historyOf, openRealLog } from '#test/support/stores/event-stores.ts';
 import {
   expectedFiles,

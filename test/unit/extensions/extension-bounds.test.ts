@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { readExtension } from '#src/extensions/read-extension.ts';
-import { BadExtension } from '#src/extensions/zip.ts';
+import { readExtension } from '#src/browsers/extensions/read-extension.ts';
+import { BadExtension } from '#src/browsers/extensions/zip.ts';
 import { extensionZip, MANIFEST, renamed } from '#test/support/extensions/extension-zip.ts';
 
 /** Uploads that are small, within all limits of a zip, and were made to be dear. */

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createExtensionReader } from '#src/extensions/extension-reader.ts';
-import { readExtension } from '#src/extensions/read-extension.ts';
+import { createExtensionReader } from '#src/browsers/extensions/extension-reader.ts';
+import { readExtension } from '#src/browsers/extensions/read-extension.ts';
 import { crxOf, extensionZip } from '#test/support/extensions/extension-zip.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { readExtension } from '#src/extensions/read-extension.ts';
-import { BadExtension, FILES_MAX, readFiles, UNPACKED_BYTES_MAX } from '#src/extensions/zip.ts';
+import { readExtension } from '#src/browsers/extensions/read-extension.ts';
+import {
+  BadExtension,
+  FILES_MAX,
+  readFiles,
+  UNPACKED_BYTES_MAX,
+} from '#src/browsers/extensions/zip.ts';
 import { crxOf, extensionZip, MANIFEST, renamed } from '#test/support/extensions/extension-zip.ts';
 
 test('an extension has the name and version of its manifest, and the id of its bytes', async () => {

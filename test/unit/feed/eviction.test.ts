@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { startEviction, type IsAllowed } from '#src/feed/eviction.ts';
-import type { Subscriber } from '#src/feed/subscriber.ts';
+import { startEviction, type IsAllowed } from '#src/roles/feed/eviction.ts';
+import type { Subscriber } from '#src/roles/feed/subscriber.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseForeignJson } from '#src/foreign/foreign-json.ts';
+import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 
 const MIB = 1024 ** 2;
 const bounds = { bytesMax: 8 * MIB };

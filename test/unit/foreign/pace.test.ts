@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { sleep } from '#src/async/sleep.ts';
-import { createPace, SLOWEST } from '#src/foreign/pace.ts';
-import { createGrowing } from '#src/foreign/growing.ts';
+import { sleep } from '#src/kernel/async/sleep.ts';
+import { createPace, SLOWEST } from '#src/kernel/foreign/pace.ts';
+import { createGrowing } from '#src/kernel/foreign/growing.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 useVirtualTime();

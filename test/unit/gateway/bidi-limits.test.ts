@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bidiLimits } from '#src/gateway/bidi/bidi-processes.ts';
+import { bidiLimits } from '#src/roles/gateway/bidi/bidi-processes.ts';
 
 /** How many processes for WebDriver BiDi a gateway runs, by what its control groups leave it. */
 

@@ -3,7 +3,7 @@ import {
   attachedCapabilities,
   createBidiSession,
   type MapperMessage,
-} from '#src/gateway/bidi/bidi-session.ts';
+} from '#src/roles/gateway/bidi/bidi-session.ts';
 
 const OF_MAPPER = {
   sessionId: 'unknown',

@@ -3,7 +3,11 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ensureCertificate, keepRenewing, type Certificate } from '#src/gateway/certificate.ts';
+import {
+  ensureCertificate,
+  keepRenewing,
+  type Certificate,
+} from '#src/roles/gateway/certificate.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 let root = '';

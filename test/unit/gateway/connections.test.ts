@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createConnections } from '#src/gateway/connections/connections.ts';
-import { defaultLimits } from '#src/gateway/connections/limits.ts';
+import { createConnections } from '#src/roles/gateway/connections/connections.ts';
+import { defaultLimits } from '#src/roles/gateway/connections/limits.ts';
 
 afterEach(() => void vi.useRealTimers());
 

@@ -1,6 +1,6 @@
 import { constants, deflateSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { inflateUInt32BE } from '#src/gateway/vnc/inflate-start.ts';
+import { inflateUInt32BE } from '#src/roles/gateway/vnc/inflate-start.ts';
 import { createRandom } from '#test/support/random.ts';
 
 const STRATEGIES = [

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keepDownloads } from '#src/gateway/cdp/keep-downloads.ts';
+import { keepDownloads } from '#src/roles/gateway/cdp/keep-downloads.ts';
 
 const command = (method: string, params: object, more: object = {}) =>
   JSON.stringify({ id: 7, method, params, ...more });

@@ -1,8 +1,8 @@
 import { deflateRawSync, constants } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { keepDownloads, MARK } from '#src/gateway/cdp/keep-downloads.ts';
-import { createMessageRewriter, READ_BYTES_MAX } from '#src/gateway/cdp/message-rewriter.ts';
-import { frameHead, unmask } from '#src/gateway/cdp/websocket-frames.ts';
+import { keepDownloads, MARK } from '#src/roles/gateway/cdp/keep-downloads.ts';
+import { createMessageRewriter, READ_BYTES_MAX } from '#src/roles/gateway/cdp/message-rewriter.ts';
+import { frameHead, unmask } from '#src/roles/gateway/cdp/websocket-frames.ts';
 
 /** As Playwright 1.65 sends it after `connectOverCDP` and for a new context. */
 const playwright =

@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
-import { createRfbFilter } from '#src/gateway/vnc/rfb-filter.ts';
+import { createRfbFilter } from '#src/roles/gateway/vnc/rfb-filter.ts';
 
 /** The longest message that the gateway takes of a viewer. */
 const CHUNK_BYTES = 2 * 1024 ** 2;

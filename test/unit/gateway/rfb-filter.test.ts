@@ -1,6 +1,6 @@
 import { constants, deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { createRfbFilter } from '#src/gateway/vnc/rfb-filter.ts';
+import { createRfbFilter } from '#src/roles/gateway/vnc/rfb-filter.ts';
 
 const hello = Buffer.from('RFB 003.008\n');
 const vncAuth = Buffer.concat([Buffer.from([2]), Buffer.alloc(16, 9)]);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createSteering } from '#src/gateway/connections/steering.ts';
+import { createSteering } from '#src/roles/gateway/connections/steering.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createTickets, holderOf } from '#src/gateway/access/ticket.ts';
-import { parseRoute } from '#src/gateway/routes.ts';
-import { createUrls, publicPrefix } from '#src/gateway/access/urls.ts';
-import { createVncSecret } from '#src/gateway/access/vnc-secret.ts';
+import { createTickets, holderOf } from '#src/roles/gateway/access/ticket.ts';
+import { parseRoute } from '#src/roles/gateway/routes.ts';
+import { createUrls, publicPrefix } from '#src/roles/gateway/access/urls.ts';
+import { createVncSecret } from '#src/roles/gateway/access/vnc-secret.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const tickets = createTickets(KEY);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { BlackBox } from '#events/session/black-box.ts';
-import { describeBlackBox } from '#src/history/describe-black-box.ts';
+import { describeBlackBox } from '#src/kernel/history/describe-black-box.ts';
 
 const at = (second: number) => new Date(1_795_000_000_000 + second * 1000).toISOString();
 

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
-import { createOwnAddresses } from '#src/host/own-addresses.ts';
+import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
 
 const HOSTS = ['bss.example.org', 'gateway', '203.0.113.8', '2001:db8::8', '0.0.0.0', 'no host/'];
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fitting, readProcessLimits } from '#src/host/process-limits.ts';
+import { fitting, readProcessLimits } from '#src/kernel/host/process-limits.ts';
 
 const GIB = 1024 ** 3;
 const MEMINFO = 'MemTotal: 16777216 kB\nMemAvailable:    8388608 kB\n';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMasterKeys, findMasterKey, parseMasterKeys } from '#src/master-keys.ts';
+import { createMasterKeys, findMasterKey, parseMasterKeys } from '#src/kernel/master-keys.ts';
 
 test('the first key is current, and each is found by its id', () => {
   const [first, second] = ['1'.repeat(32), '2'.repeat(32)];

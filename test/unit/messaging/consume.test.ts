@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { consume, type ConsumeOptions } from '#src/messaging/work-queue.ts';
-import { createMemoryWorkQueue } from '#src/messaging/work-queue.memory.ts';
-import { nextTurn } from '#src/async/sleep.ts';
+import { consume, type ConsumeOptions } from '#src/kernel/messaging/work-queue.ts';
+import { createMemoryWorkQueue } from '#src/kernel/messaging/work-queue.memory.ts';
+import { nextTurn } from '#src/kernel/async/sleep.ts';
 
 type Item = { key: string; number: number };
 

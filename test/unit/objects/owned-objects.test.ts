@@ -1,15 +1,15 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createMemoryAccounts } from '#src/objects/accounts/accounts.memory.ts';
-import { room, taken } from '#src/objects/accounts/account.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createMemoryAccounts } from '#src/kernel/objects/accounts/accounts.memory.ts';
+import { room, taken } from '#src/kernel/objects/accounts/account.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import {
   ObjectStoreFull,
   ObjectStoreUnavailable,
   OrganizationStoreFull,
   PUT_LEASE_MS,
-} from '#src/objects/object-store.ts';
-import { KINDS } from '#src/objects/accounts/books.ts';
-import { withAccounts, type OwnedObjects } from '#src/objects/owned-objects.ts';
+} from '#src/kernel/objects/object-store.ts';
+import { KINDS } from '#src/kernel/objects/accounts/books.ts';
+import { withAccounts, type OwnedObjects } from '#src/kernel/objects/owned-objects.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** Who owns the bytes of an object store, and how many each organization may have. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { auditArchive } from '#src/operator/audit-archive.ts';
+import { createMemoryFiles } from '#src/features/archive/archive-files.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { auditArchive } from '#src/features/archive/audit-archive.ts';
 import { recordsFrom, seal, signer } from '#test/support/archive/archive.fixture.ts';
 
 const findSigner = async () => signer.fingerprint;

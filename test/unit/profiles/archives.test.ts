@@ -2,12 +2,12 @@ import { readdir } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { pack as packTar } from 'tar-stream';
 import { describe, expect, it, test } from 'vitest';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import { createMasterKeys } from '#src/master-keys.ts';
-import { pack, unpack } from '#src/profiles/packed.ts';
-import { openProfileVault } from '#src/profiles/profile-vault.ts';
-import { ArchiveDamaged } from '#src/profiles/read-exactly.ts';
-import { seal, unseal } from '#src/profiles/sealed.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import { createMasterKeys } from '#src/kernel/master-keys.ts';
+import { pack, unpack } from '#src/features/profiles/packed.ts';
+import { openProfileVault } from '#src/features/profiles/profile-vault.ts';
+import { ArchiveDamaged } from '#src/features/profiles/read-exactly.ts';
+import { seal, unseal } from '#src/features/profiles/sealed.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const keysOf = (...letters: string[]) =>

@@ -2,7 +2,7 @@ import { pack, extract } from 'tar-stream';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { archiveOf } from '#src/provisioner/browsers/chromium/profile-files.ts';
+import { archiveOf } from '#src/browsers/chromium/profile-files.ts';
 
 /** Tars of profiles, as browsers leave them. */
 

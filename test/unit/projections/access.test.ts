@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
 import type { OrganizationEvent, Role } from '#events/organization.ts';
 import { createAccess } from '#projections/access.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 import { requested } from '#test/support/examples.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 
 const P = 'sessions:v1';
 const everyone = { lists: ['all'], offset: 0, limit: 10 };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createAddressRing } from '#src/provisioner/browsers/docker/addresses.ts';
+import { createAddressRing } from '#src/browsers/docker/addresses.ts';
 
 const NETWORK = {
   name: 'n',

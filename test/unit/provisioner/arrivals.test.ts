@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createArrivals } from '#src/provisioner/pool/arrivals.ts';
+import { createArrivals } from '#src/roles/provisioner/pool/arrivals.ts';
 
 test('arrivals are counted by the second, and forgotten after a minute', () => {
   let now = 1_000_000;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { CheckNotRun, createAvailability } from '#src/provisioner/browsers/availability.ts';
+import { CheckNotRun, createAvailability } from '#src/browsers/availability.ts';
 
 const CHECK_EVERY_MS = 60_000;
 const quiet = { warn: () => {} };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { watchAge } from '#src/provisioner/metrics.ts';
-import { openMetrics } from '#src/telemetry/metrics.ts';
+import { watchAge } from '#src/roles/provisioner/metrics.ts';
+import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 10, 23);

@@ -5,10 +5,10 @@ import {
   temporarySince,
   temporaryTag,
   type BrowserImage,
-} from '#src/provisioner/browsers/docker/browser-image.ts';
-import { removable } from '#src/provisioner/browsers/docker/old-images.ts';
-import { rebuildAt } from '#src/provisioner/browsers/docker/current-image.ts';
-import { parseVersion } from '#src/provisioner/browsers/chromium/program-version.ts';
+} from '#src/browsers/docker/browser-image.ts';
+import { removable } from '#src/browsers/docker/old-images.ts';
+import { rebuildAt } from '#src/browsers/docker/current-image.ts';
+import { parseVersion } from '#src/browsers/chromium/program-version.ts';
 
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 10, 23);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
+import { chromiumFlags } from '#src/browsers/chromium/flags.ts';
 
 const spec = { workloadId: 'wl_1', vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };
 

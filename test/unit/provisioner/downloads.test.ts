@@ -3,18 +3,18 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { filesMax } from '#events/session/files.ts';
 import type { SessionEvent } from '#events/session.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import type { SessionFile } from '#src/domain/session/files.ts';
-import { reject } from '#src/errors.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import type { SessionFile } from '#src/kernel/domain/session/files.ts';
+import { reject } from '#src/kernel/errors.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import { createSimulatedFolders } from '#src/browsers/simulated/folders.ts';
 import {
   SessionFileStore,
   type FileStoreDependencies,
-} from '#src/provisioner/files/session-file-store.ts';
-import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
-import type { ObservedBrowserConnection, ObservedTarget } from '#src/provisioner/observer/part.ts';
+} from '#src/features/files/session-file-store.ts';
+import { createSessionFiles } from '#src/features/files/session-files.ts';
+import type { ObservedBrowserConnection, ObservedTarget } from '#src/browsers/observer/part.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, requested } from '#test/support/examples.ts';

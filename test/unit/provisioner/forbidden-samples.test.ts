@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { forbiddenSamples } from '#src/provisioner/browsers/docker/isolation.ts';
+import { forbiddenSamples } from '#src/browsers/docker/isolation.ts';
 
 test('the isolation check tries one address of each kind of private network', () => {
   const usual = ['10.213.213.213', '172.30.213.213', '192.168.213.213', '169.254.213.213'];

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { coresOf, readHost } from '#src/provisioner/pool/host-resources.ts';
+import { coresOf, readHost } from '#src/roles/provisioner/pool/host-resources.ts';
 
 const GIB = 1024 ** 3;
 const MEMINFO = 'MemTotal: 16777216 kB\nMemAvailable:    8388608 kB\n';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import type { BrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import { keepFresh, type CurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
+import type { BrowserImage } from '#src/browsers/docker/browser-image.ts';
+import { keepFresh, type CurrentImage } from '#src/browsers/docker/current-image.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

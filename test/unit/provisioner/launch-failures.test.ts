@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { keepFilled } from '#src/provisioner/pool/launch.ts';
-import { DEFAULTS } from '#src/provisioner/pool/options.ts';
-import { createPool, type WaitingRequest } from '#src/provisioner/pool/pool.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { keepFilled } from '#src/roles/provisioner/pool/launch.ts';
+import { DEFAULTS } from '#src/roles/provisioner/pool/options.ts';
+import { createPool, type WaitingRequest } from '#src/roles/provisioner/pool/pool.ts';
 
 const identity = { organizationId: 'a', id: 'a1' };
 const LIMITS = { minIdle: 0, maxIdle: 0, max: 1, launchesAtOnce: 1, browserBytes: 0 };

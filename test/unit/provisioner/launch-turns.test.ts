@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { BrowserOptions } from '#events/session.ts';
-import { DEFAULTS } from '#src/provisioner/pool/options.ts';
+import { DEFAULTS } from '#src/roles/provisioner/pool/options.ts';
 import {
   createPool,
   nextToLaunch,
@@ -8,7 +8,7 @@ import {
   unwantedLaunches,
   type Pool,
   type WaitingRequest,
-} from '#src/provisioner/pool/pool.ts';
+} from '#src/roles/provisioner/pool/pool.ts';
 
 const TOKYO: BrowserOptions = { ...DEFAULTS, timezone: 'Asia/Tokyo' };
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inMemory } from '#src/provisioner/browsers/process/programs.ts';
+import { inMemory } from '#src/browsers/process/programs.ts';
 
 /** Where the files of process browsers go, unless TMPDIR says it. */
 

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { TOO_LARGE } from '#src/provisioner/browsers/chromium/cdp.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { createObserver } from '#src/provisioner/observer/observer.ts';
+import { TOO_LARGE } from '#src/browsers/chromium/cdp.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
+import { createObserver } from '#src/browsers/observer/observer.ts';
 import type {
   ObservedBrowserConnection,
   ObservedTarget,
   ObserverPart,
-} from '#src/provisioner/observer/part.ts';
+} from '#src/browsers/observer/part.ts';
 
 type Command = { id: number; method: string; sessionId?: string; params: unknown };
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import { leaksOf, planSteps, type Observation } from '#src/provisioner/reconcile/plan.ts';
+import { leaksOf, planSteps, type Observation } from '#src/roles/provisioner/reconcile/plan.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { nextTurn } from '#src/async/sleep.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { nextTurn } from '#src/kernel/async/sleep.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
-import type { Pool } from '#src/provisioner/pool/pool.ts';
-import type { PooledBrowser } from '#src/provisioner/pool/roster.ts';
-import { createProfiles, type Profiles } from '#src/provisioner/profiles/profiles.ts';
-import { saveAtEnd, saveNow } from '#src/provisioner/profiles/save-profile.ts';
+import type { ProfileOwner, ProfileVault } from '#src/features/profiles/profile-vault.ts';
+import type { Pool } from '#src/roles/provisioner/pool/pool.ts';
+import type { PooledBrowser } from '#src/roles/provisioner/pool/roster.ts';
+import { createProfiles, type Profiles } from '#src/features/profiles/server/profiles.ts';
+import { saveAtEnd, saveNow } from '#src/features/profiles/server/save-profile.ts';
 
 /** How many profiles a server saves at once, and what becomes of those that are not saved. */
 

@@ -2,16 +2,19 @@ import { inflateSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
 import type { SessionEvent, SessionState } from '#events/session.ts';
-import { evolve } from '#src/event-store/load-state.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import { isRejection } from '#src/errors.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { ObjectStore } from '#src/objects/object-store.ts';
-import { createRecorder, type RecorderOptions } from '#src/provisioner/recorder/recorder.ts';
-import { firstLink, nextLink } from '#src/recordings/chain.ts';
-import { createFramebuffer } from '#src/recordings/framebuffer.ts';
-import { parseSegmentKey, recordingPrefix, segmentKey } from '#src/recordings/keys.ts';
-import { readSegment, type Segment } from '#src/recordings/segment-format.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
+import {
+  createRecorder,
+  type RecorderOptions,
+} from '#src/features/recordings/recorder/recorder.ts';
+import { firstLink, nextLink } from '#src/features/recordings/chain.ts';
+import { createFramebuffer } from '#src/features/recordings/framebuffer.ts';
+import { parseSegmentKey, recordingPrefix, segmentKey } from '#src/features/recordings/keys.ts';
+import { readSegment, type Segment } from '#src/features/recordings/segment-format.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, browser, requested, stopRequested, T0 } from '#test/support/examples.ts';
 import { startScriptedScreen, type ScriptedScreen } from '#test/support/servers/scripted-screen.ts';

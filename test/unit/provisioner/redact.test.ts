@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { redact } from '#src/provisioner/browsers/redact.ts';
+import { redact } from '#src/browsers/redact.ts';
 
 test.each([
   [

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { openDisplay, vncPasswordFile } from '#src/provisioner/browsers/rfb.ts';
+import { openDisplay, vncPasswordFile } from '#src/browsers/rfb.ts';
 
 /** Resizing a screen against scripted servers, with messages that real servers do not send. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutCounted } from '#src/provisioner/browsers/docker/rules.ts';
+import { withoutCounted } from '#src/browsers/docker/rules.ts';
 
 /** As nft prints it. */
 const listing = (elements: string) => `table inet bss_1 {

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { EventWithState } from '#events/events.ts';
 import type { SessionEvent, SessionState } from '#events/session.ts';
-import { evolve } from '#src/domain/session/session.ts';
+import { evolve } from '#src/kernel/domain/session/session.ts';
 import {
   createWaitingSessions,
   type WaitingSessions,
-} from '#src/provisioner/pool/waiting-sessions.ts';
+} from '#src/roles/provisioner/pool/waiting-sessions.ts';
 import {
   assigned,
   requested,

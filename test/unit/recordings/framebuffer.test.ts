@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createUpdateReader } from '#src/provisioner/recorder/update-reader.ts';
-import { createFramebuffer } from '#src/recordings/framebuffer.ts';
-import { messageHead, readSegment, segmentHead } from '#src/recordings/segment-format.ts';
+import { createUpdateReader } from '#src/features/recordings/recorder/update-reader.ts';
+import { createFramebuffer } from '#src/features/recordings/framebuffer.ts';
+import { messageHead, readSegment, segmentHead } from '#src/features/recordings/segment-format.ts';
 
 /** The encodings of a recording: what the decoder makes of them, and where the reader cuts. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createReplay, type ReplaySegment } from '#src/recordings/replay.ts';
-import type { Segment } from '#src/recordings/segment-format.ts';
+import { createReplay, type ReplaySegment } from '#src/features/recordings/replay.ts';
+import type { Segment } from '#src/features/recordings/segment-format.ts';
 
 /** What is read and decoded to show a moment of a recording, counted rather than timed. */
 

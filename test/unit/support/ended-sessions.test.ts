@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { decode } from '#events/codec.ts';
 import { isOf, type Aggregates } from '#events/events.ts';
 import { streamFilter, type AggregateKind } from '#events/subjects.ts';
-import { isFinal } from '#src/domain/session/session.ts';
-import { evolve } from '#src/event-store/load-state.ts';
+import { isFinal } from '#src/kernel/domain/session/session.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
 import {
   endedSessionId,
   endedSessions,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
-import { timersOf, upcomingTimersOf } from '#src/timekeeper/schedule-timers.ts';
+import { timersOf, upcomingTimersOf } from '#src/roles/timekeeper/schedule-timers.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, handedOff, HOUR, MINUTE, requested, T0 } from '#test/support/examples.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
 import type { TimerKind } from '#events/subjects.ts';
-import { rescheduleAt } from '#src/timekeeper/timer-command.ts';
+import { rescheduleAt } from '#src/roles/timekeeper/timer-command.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { OrganizationEvent } from '#events/organization.ts';
 import type { Webhook } from '#events/organization/webhook.ts';
-import { GRACE_MS, validGenerations } from '#src/webhooks/signature.ts';
+import { GRACE_MS, validGenerations } from '#src/features/webhooks/signature.ts';
 import { organization } from '#test/support/given-when-then.ts';
 
 const HOUR = 3_600_000;

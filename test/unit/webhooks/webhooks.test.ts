@@ -1,8 +1,14 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
-import { flawByName, flawOf, reachableAddresses } from '#src/webhooks/addresses.ts';
-import { defaultPauses, pauseAfter, readRetryAfter } from '#src/webhooks/pauses.ts';
-import { asked, PROBE_EVERY_MS, probeFailed, probing, recovered } from '#src/webhooks/probes.ts';
+import { flawByName, flawOf, reachableAddresses } from '#src/features/webhooks/addresses.ts';
+import { defaultPauses, pauseAfter, readRetryAfter } from '#src/features/webhooks/pauses.ts';
+import {
+  asked,
+  PROBE_EVERY_MS,
+  probeFailed,
+  probing,
+  recovered,
+} from '#src/features/webhooks/probes.ts';
 import {
   BLOCKED_LANES_MAX,
   done,
@@ -15,14 +21,14 @@ import {
   roomOf,
   type Attempt,
   type Progress,
-} from '#src/webhooks/progress.ts';
-import { createMasterKeys } from '#src/master-keys.ts';
+} from '#src/features/webhooks/progress.ts';
+import { createMasterKeys } from '#src/kernel/master-keys.ts';
 import {
   createWebhookSecrets,
   GRACE_MS,
   signedHeaders,
   validGenerations,
-} from '#src/webhooks/signature.ts';
+} from '#src/features/webhooks/signature.ts';
 
 const HOUR = 3_600_000;
 const keysOf = (...letters: string[]) =>

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { organizationExtensionsMax } from '#events/organization/extension.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import { startApp, ORGANIZATION } from '#test/support/service/api-in-memory.ts';
 import { extensionZip, MANIFEST } from '#test/support/extensions/extension-zip.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
-import { filesPrefix } from '#src/domain/session/files.ts';
+import { filesPrefix } from '#src/kernel/domain/session/files.ts';
 import { FILE_BYTES_MAX, FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 

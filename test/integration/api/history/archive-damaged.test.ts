@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CorruptSegment, indexName } from '#src/archive/manifest.ts';
+import { CorruptSegment, indexName } from '#src/features/archive/manifest.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** A file of the archive that is not what was sealed: what callers get, and what they do not. */

@@ -4,9 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { encode } from '#events/codec.ts';
-import { createAuditExports, type AuditExports } from '#src/api/audit-export/audit-exports.ts';
-import { errors } from '#src/errors.ts';
-import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import {
+  createAuditExports,
+  type AuditExports,
+} from '#src/roles/api/audit-export/audit-exports.ts';
+import { errors } from '#src/kernel/errors.ts';
+import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { recordOf, verdictOnFile } from '#test/support/audit-file.ts';
 import { aSession, requested } from '#test/support/events.fixture.ts';
 import { eventually } from '#test/support/service/service.ts';

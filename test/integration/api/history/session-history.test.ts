@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
-import { decideServer } from '#src/domain/fleet/server.ts';
+import { decideServer } from '#src/kernel/domain/fleet/server.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { throughDoor } from '#src/api/http/door.ts';
+import { throughDoor } from '#src/roles/api/http/door.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createSessionPlaces } from '#src/api/mcp/session-places.ts';
-import { isRejection } from '#src/errors.ts';
-import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
+import { createSessionPlaces } from '#src/roles/api/mcp/session-places.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
 import { INITIALIZE, postTo } from '#test/support/clients/mcp-messages.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -34,7 +34,7 @@ async function connect(bearer = 'any', over: 'HTTP' | 'stdio' = 'HTTP') {
       ? new StreamableHTTPClientTransport(url, { requestInit })
       : new StdioClientTransport({
           command: process.execPath,
-          args: ['src/client/mcp/stdio.ts'],
+          args: ['src/apps/client/mcp/stdio.ts'],
           env: { API_URL: url.origin, API_KEY: bearer },
         });
   const client = new Client({ name: 'agent', version: '1.0' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { thumbnailKey } from '#src/domain/session/thumbnail.ts';
+import { thumbnailKey } from '#src/kernel/domain/session/thumbnail.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
-import { createFramebuffer } from '#src/recordings/framebuffer.ts';
-import { readSegment } from '#src/recordings/segment-format.ts';
+import { createFramebuffer } from '#src/features/recordings/framebuffer.ts';
+import { readSegment } from '#src/features/recordings/segment-format.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** Recordings over the API; the browsers are simulated, and their screens have one colour. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerState } from '#events/ledger.ts';
-import { isRejection } from '#src/errors.ts';
-import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { createLedgerAudit } from '#src/kernel/billing/ledger-audit.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { evolveLedger } from '#src/domain/organization/ledger.ts';
-import { readEvents } from '#src/event-store/read-events.ts';
+import { evolveLedger } from '#src/kernel/domain/organization/ledger.ts';
+import { readEvents } from '#src/kernel/event-store/read-events.ts';
 import { egressTraffic } from '#test/support/examples.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';

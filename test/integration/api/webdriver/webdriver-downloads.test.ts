@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { unzipped } from '#test/support/http/unzipped.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import { fileKey } from '#src/domain/session/files.ts';
-import { base64Length, base64Of } from '#src/api/webdriver/base64-stream.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import { fileKey } from '#src/kernel/domain/session/files.ts';
+import { base64Length, base64Of } from '#src/roles/api/webdriver/base64-stream.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** What the browser has downloaded, as Selenium's clients ask a Grid for it. */

@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
-import type { CreateSession } from '#src/client/sessions.ts';
+import type { CreateSession } from '#src/apps/client/sessions.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 // The library of proxies is loaded by the first session with rules, while no virtual time may pass.
-await import('#src/provisioner/egress/egress-proxy.ts');
+await import('#src/features/egress/egress-proxy.ts');
 const { beforeAll, afterAll } = useVirtualTime();
 
 type App = Awaited<ReturnType<typeof startApp>>;

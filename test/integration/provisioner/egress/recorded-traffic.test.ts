@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import type { BrowserSpec } from '#src/browsers/browsers.ts';
+import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
 import { createSession } from '#test/support/examples.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import { ARCHIVE, type ArchiveEvent, type ArchiveState } from '#events/archive/archive.ts';
-import { decideSealed } from '#src/domain/archive/archive.ts';
+import { decideSealed } from '#src/kernel/domain/archive/archive.ts';
 import { specification } from '#test/support/given-when-then.ts';
 
 const { given } = specification<'archive', ArchiveState>(ARCHIVE, decideSealed);

@@ -1,7 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { isIn, readAddress, readHost, readRange } from '#src/domain/egress/hosts.ts';
-import { createJudge, normalizePattern, normalizeProxyServer } from '#src/domain/egress/rules.ts';
+import { isIn, readAddress, readHost, readRange } from '#src/kernel/domain/egress/hosts.ts';
+import {
+  createJudge,
+  normalizePattern,
+  normalizeProxyServer,
+} from '#src/kernel/domain/egress/rules.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 const label = fc.stringMatching(/^[a-z]([a-z0-9-]{0,8}[a-z0-9])?$/);

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { egressHostsMax, type HostTraffic } from '#events/egress.ts';
-import { add, addTraffic, nothing, topOf } from '#src/domain/egress/traffic.ts';
-import { createTrafficCount } from '#src/provisioner/egress/count-traffic.ts';
+import { add, addTraffic, nothing, topOf } from '#src/kernel/domain/egress/traffic.ts';
+import { createTrafficCount } from '#src/features/egress/count-traffic.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 const count = fc.integer({ min: 0, max: 1_000_000 });

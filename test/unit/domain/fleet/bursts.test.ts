@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PoolBursts, PoolInputs } from '#events/pool.ts';
-import { expectBursts, noBursts, noteRequest } from '#src/domain/fleet/bursts.ts';
-import { decidePool } from '#src/domain/fleet/pool-policy.ts';
+import { expectBursts, noBursts, noteRequest } from '#src/kernel/domain/fleet/bursts.ts';
+import { decidePool } from '#src/kernel/domain/fleet/pool-policy.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

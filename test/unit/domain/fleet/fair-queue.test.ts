@@ -6,7 +6,7 @@ import {
   ORGANIZATIONS_MAX,
   serve,
   type Shares,
-} from '#src/domain/fleet/fair-queue.ts';
+} from '#src/kernel/domain/fleet/fair-queue.ts';
 
 type Waiting = { id: string; weight: number; requests: number };
 

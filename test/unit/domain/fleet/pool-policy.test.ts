@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
-import { noBursts } from '#src/domain/fleet/bursts.ts';
+import { noBursts } from '#src/kernel/domain/fleet/bursts.ts';
 import {
   decidePool,
   isStuck,
   mustEvict,
   policies,
   requestsWanted,
-} from '#src/domain/fleet/pool-policy.ts';
+} from '#src/kernel/domain/fleet/pool-policy.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 const GIB = 1024 ** 3;

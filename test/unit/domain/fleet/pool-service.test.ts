@@ -6,8 +6,8 @@ import {
   launchesWanted,
   mustEvict,
   type PoolFacts,
-} from '#src/domain/fleet/pool-policy.ts';
-import { DEFAULTS, isSame, matchLaunches } from '#src/provisioner/pool/options.ts';
+} from '#src/kernel/domain/fleet/pool-policy.ts';
+import { DEFAULTS, isSame, matchLaunches } from '#src/roles/provisioner/pool/options.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 
 /** A pool that follows the rules, second by second: each waiting request gets its browser. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { simulatePool, type SimulatedRequest } from '#src/domain/fleet/simulate-pool.ts';
+import { simulatePool, type SimulatedRequest } from '#src/kernel/domain/fleet/simulate-pool.ts';
 import { poolTraces } from '#test/support/load/pool-traces.ts';
 
 const T0 = Date.UTC(2026, 0, 5);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { organizationExtensionsMax, type Extension } from '#events/organization/extension.ts';
 import type { OrganizationEvent } from '#events/organization.ts';
-import { unknownExtensions } from '#src/domain/organization/extensions.ts';
+import { unknownExtensions } from '#src/kernel/domain/organization/extensions.ts';
 import { organization } from '#test/support/given-when-then.ts';
 
 const { given } = organization;

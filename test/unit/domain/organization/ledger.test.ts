@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EgressTotals } from '#events/egress.ts';
 import type { LedgerEvent } from '#events/ledger.ts';
-import { ledgerCommandFor } from '#src/domain/organization/ledger.ts';
+import { ledgerCommandFor } from '#src/kernel/domain/organization/ledger.ts';
 import { ledger } from '#test/support/given-when-then.ts';
 import {
   accessed,

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import type { ApiKey, OrganizationEvent } from '#events/organization.ts';
-import { KEYS_MAX } from '#src/domain/organization/organization.ts';
+import { KEYS_MAX } from '#src/kernel/domain/organization/organization.ts';
 import { organization } from '#test/support/given-when-then.ts';
 
 const { given } = organization;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { decideProfileCount } from '#src/domain/organization/profiles.ts';
-import { profilesMax } from '#src/domain/profile/profile.ts';
+import { decideProfileCount } from '#src/kernel/domain/organization/profiles.ts';
+import { profilesMax } from '#src/kernel/domain/profile/profile.ts';
 
 const add = { type: 'CountProfile', profileId: 'prf_1', counted: 7 } as const;
 const remove = { type: 'UncountProfile', profileId: 'prf_1' } as const;

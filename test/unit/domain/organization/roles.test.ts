@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mayDo, mayGrant } from '#src/domain/organization/roles.ts';
+import { mayDo, mayGrant } from '#src/kernel/domain/organization/roles.ts';
 
 test.each([
   ['viewer', { read: true, control: false, administer: false }],

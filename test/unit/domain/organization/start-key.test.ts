@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { ensureOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
   KEYS_MAX,
   type OrganizationCommand,
-} from '#src/domain/organization/organization.ts';
+} from '#src/kernel/domain/organization/organization.ts';
 
 /** The key that a start configures, and the state of the keys of earlier starts. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { tierNames } from '#events/organization.ts';
-import { defaultTiers } from '#src/domain/organization/tiers.ts';
+import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 
 test.each([
   ['free', 100, 5],

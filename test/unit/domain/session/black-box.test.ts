@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BlackBox } from '#events/session/black-box.ts';
 import type { SessionEvent } from '#events/session.ts';
-import { evolve } from '#src/domain/session/session.ts';
+import { evolve } from '#src/kernel/domain/session/session.ts';
 import { session, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,

@@ -8,7 +8,7 @@ import {
   formatDuration,
   minutesOf,
   parseDuration,
-} from '#src/domain/session/duration.ts';
+} from '#src/kernel/domain/session/duration.ts';
 import { HOUR, MINUTE, SECOND } from '#test/support/examples.ts';
 
 describe('a duration is hours, minutes or both', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
 import type { FailureReason } from '#events/session.ts';
-import { isRejection } from '#src/errors.ts';
+import { isRejection } from '#src/kernel/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, HOUR, MINUTE, SECOND, T0 } from '#test/support/examples.ts';
 import { context, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';

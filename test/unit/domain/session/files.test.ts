@@ -1,8 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
-import { filesAfter, inOrder, type SessionFiles } from '#src/domain/session/files.ts';
-import { givenFileName, safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
-import { isRejection } from '#src/errors.ts';
-import { decide } from '#src/domain/session/decide.ts';
+import { filesAfter, inOrder, type SessionFiles } from '#src/kernel/domain/session/files.ts';
+import {
+  givenFileName,
+  safeFileName,
+  unusedFileName,
+} from '#src/kernel/domain/session/file-name.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
 import { session } from '#test/support/given-when-then.ts';
 import {
   activated,

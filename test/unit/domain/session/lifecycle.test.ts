@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { sessionEvents, statuses, type SessionEvent, type SessionState } from '#events/session.ts';
-import { isRejection } from '#src/errors.ts';
-import { evolve } from '#src/event-store/load-state.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { decideCarryForward } from '#src/domain/carry-forward.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import { isFinal, transitions } from '#src/domain/session/session.ts';
+import { isRejection } from '#src/kernel/errors.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
+import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
+import { decideCarryForward } from '#src/kernel/domain/carry-forward.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import { isFinal, transitions } from '#src/kernel/domain/session/session.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   accessed,
@@ -48,7 +48,10 @@ type Status = SessionState['status'] | '–';
 type Line = `${Status} | ${SessionEvent['type']} | ${SessionState['status']}`;
 
 const documented = parseTable(
-  readFileSync(new URL('../../../../src/domain/session/lifecycle.md', import.meta.url), 'utf8'),
+  readFileSync(
+    new URL('../../../../src/kernel/domain/session/lifecycle.md', import.meta.url),
+    'utf8',
+  ),
 );
 
 describe('the documented lifecycle of a session', () => {

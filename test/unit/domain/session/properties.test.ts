@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { sessionEvents, type SessionEvent, type SessionState } from '#events/session.ts';
-import { isRejection, type ErrorName } from '#src/errors.ts';
-import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { evolve } from '#src/event-store/load-state.ts';
+import { isRejection, type ErrorName } from '#src/kernel/errors.ts';
+import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { evolve } from '#src/kernel/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
@@ -15,10 +15,10 @@ import {
   emptyLedger,
   evolveLedger,
   ledgerCommandFor,
-} from '#src/domain/organization/ledger.ts';
-import { decideCarryForward } from '#src/domain/carry-forward.ts';
-import { decide } from '#src/domain/session/decide.ts';
-import { isFinal, transitions } from '#src/domain/session/session.ts';
+} from '#src/kernel/domain/organization/ledger.ts';
+import { decideCarryForward } from '#src/kernel/domain/carry-forward.ts';
+import { decide } from '#src/kernel/domain/session/decide.ts';
+import { isFinal, transitions } from '#src/kernel/domain/session/session.ts';
 import { T0 } from '#test/support/examples.ts';
 import {
   disturbances,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ACCESS_SAMPLE_MS } from '#src/domain/session/decide.ts';
+import { ACCESS_SAMPLE_MS } from '#src/kernel/domain/session/decide.ts';
 import { session } from '#test/support/given-when-then.ts';
 import {
   accessed,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionEvent, SessionState } from '#events/session.ts';
-import { idleAt } from '#src/domain/session/decide.ts';
+import { idleAt } from '#src/kernel/domain/session/decide.ts';
 import { foldAll, session, sessionRef } from '#test/support/given-when-then.ts';
 import {
   accessed,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EventWithState } from '#events/events.ts';
-import { timersAfter, timersOf } from '#src/timekeeper/schedule-timers.ts';
-import { rescheduleAt } from '#src/timekeeper/timer-command.ts';
+import { timersAfter, timersOf } from '#src/roles/timekeeper/schedule-timers.ts';
+import { rescheduleAt } from '#src/roles/timekeeper/timer-command.ts';
 import { foldAll, session, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,

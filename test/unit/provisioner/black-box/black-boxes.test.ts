@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { SessionState } from '#events/session.ts';
-import { thumbnailKey } from '#src/domain/session/thumbnail.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
-import type { BrowserExit, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { createBlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
-import type { EventListener, ObservedTarget } from '#src/provisioner/observer/part.ts';
-import type { Logger } from '#src/telemetry/logger.ts';
+import { thumbnailKey } from '#src/kernel/domain/session/thumbnail.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { BrowserExit, RunningBrowser } from '#src/browsers/browsers.ts';
+import { createBlackBoxes } from '#src/features/black-box/black-boxes.ts';
+import type { EventListener, ObservedTarget } from '#src/browsers/observer/part.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
 
 const SESSION = {
   organizationId: 'org_acme',

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { TOO_LARGE } from '#src/provisioner/browsers/chromium/cdp.ts';
-import { followPage } from '#src/provisioner/black-box/follow-page.ts';
-import { createNotes } from '#src/provisioner/black-box/notes.ts';
-import type { EventListener, ObservedTarget } from '#src/provisioner/observer/part.ts';
+import { TOO_LARGE } from '#src/browsers/chromium/cdp.ts';
+import { followPage } from '#src/features/black-box/follow-page.ts';
+import { createNotes } from '#src/features/black-box/notes.ts';
+import type { EventListener, ObservedTarget } from '#src/browsers/observer/part.ts';
 
 /** A page that a test speaks for. */
 function aPage() {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createNotes, blackBoxOf, type Notes } from '#src/provisioner/black-box/notes.ts';
-import { maskAddress, maskText } from '#src/provisioner/black-box/mask.ts';
-import { readers } from '#src/provisioner/black-box/read-event.ts';
+import { createNotes, blackBoxOf, type Notes } from '#src/features/black-box/notes.ts';
+import { maskAddress, maskText } from '#src/features/black-box/mask.ts';
+import { readers } from '#src/features/black-box/read-event.ts';
 
 const NOW = Date.parse('2026-11-25T12:00:00.000Z');
 const JWT = ['eyJhbGciOiJIUzI1NiJ9', 'eyJzdWIiOiIxIn0', 'c2lnbmF0dXJl'].join('.');

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { LaunchFailed, type BrowserExit } from '#src/provisioner/browsers/browsers.ts';
+import { LaunchFailed, type BrowserExit } from '#src/browsers/browsers.ts';
 import type {
   FoundPlace,
   ListedPlace,
   Place,
   PlaceEnd,
   PlaceEngine,
-} from '#src/provisioner/browsers/place-engine.ts';
-import { PlacedBrowsers } from '#src/provisioner/browsers/placed-browsers.ts';
+} from '#src/browsers/place-engine.ts';
+import { PlacedBrowsers } from '#src/browsers/placed-browsers.ts';
 
 /** The last line of a browser that its user has closed. */
 const CLOSED = 'Chromium was closed';

@@ -1,8 +1,8 @@
 import type Docker from 'dockerode';
 import { expect, test } from 'vitest';
-import { createClosedNetwork } from '#src/provisioner/browsers/docker/egress/closed-network.ts';
-import type { BrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
-import type { Confinement } from '#src/provisioner/browsers/docker/spec.ts';
+import { createClosedNetwork } from '#src/browsers/docker/egress/closed-network.ts';
+import type { BrowserImage } from '#src/browsers/docker/browser-image.ts';
+import type { Confinement } from '#src/browsers/docker/spec.ts';
 
 const IMAGE: BrowserImage = {
   ...{ id: 'sha256:1', name: 'shop/browser:1', version: '150.0.7871.100', base: null },

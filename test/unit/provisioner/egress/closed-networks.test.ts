@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
-import { createOwnAddresses } from '#src/host/own-addresses.ts';
-import { closedNetworks } from '#src/provisioner/egress/closed-networks.ts';
+import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
+import { closedNetworks } from '#src/features/egress/closed-networks.ts';
 
 const isClosed = closedNetworks(createOwnAddresses(['198.51.100.9'], async () => []));
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createMasterKeys } from '#src/master-keys.ts';
-import { createProxyPasswords } from '#src/provisioner/egress/proxy-password.ts';
+import { createMasterKeys } from '#src/kernel/master-keys.ts';
+import { createProxyPasswords } from '#src/features/egress/proxy-password.ts';
 
 const passwordsOf = (...letters: string[]) =>
   createProxyPasswords(createMasterKeys(letters.map((letter) => Buffer.alloc(32, letter))));

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { recordEvery } from '#src/provisioner/pool/egress.ts';
-import type { Pool } from '#src/provisioner/pool/pool.ts';
-import type { PooledBrowser } from '#src/provisioner/pool/roster.ts';
+import { recordEvery } from '#src/roles/provisioner/pool/egress.ts';
+import type { Pool } from '#src/roles/provisioner/pool/pool.ts';
+import type { PooledBrowser } from '#src/roles/provisioner/pool/roster.ts';
 
 /** How often the traffic of a browser with a proxy is recorded. */
 

@@ -1,12 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { createLinkKeys } from '#src/browser-link/browser-link.ts';
-import { idsOf, labelOf, nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import {
-  browserPod,
-  browserSecret,
-  type PodOptions,
-} from '#src/provisioner/browsers/kubernetes/pod.ts';
+import { createLinkKeys } from '#src/browsers/link/browser-link.ts';
+import { idsOf, labelOf, nameOf } from '#src/browsers/kubernetes/naming.ts';
+import { browserPod, browserSecret, type PodOptions } from '#src/browsers/kubernetes/pod.ts';
 
 const MIB = 1024 ** 2;
 const options: PodOptions = {

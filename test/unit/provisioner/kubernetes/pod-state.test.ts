@@ -1,8 +1,8 @@
 import type { V1ContainerState, V1ObjectMeta, V1Pod, V1PodStatus } from '@kubernetes/client-node';
 import { describe, expect, it } from 'vitest';
-import type { Fields } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import { stateOf } from '#src/provisioner/browsers/kubernetes/pod-state.ts';
-import { toldOf } from '#src/provisioner/browsers/kubernetes/own-pod.ts';
+import type { Fields } from '#src/browsers/kubernetes/naming.ts';
+import { stateOf } from '#src/browsers/kubernetes/pod-state.ts';
+import { toldOf } from '#src/browsers/kubernetes/own-pod.ts';
 
 /** What Kubernetes 1.35 tells of Pods, and what of it is said of their browsers. */
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
-import { untilReady } from '#src/provisioner/browsers/until-ready.ts';
+import { readVersion } from '#src/browsers/chromium/version.ts';
+import { untilReady } from '#src/browsers/until-ready.ts';
 
 const VERSION = { webSocketDebuggerUrl: 'ws://127.0.0.1/devtools/browser/1' };
 

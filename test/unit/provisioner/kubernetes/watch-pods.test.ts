@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connectCluster } from '#src/provisioner/browsers/kubernetes/cluster.ts';
-import { metadataOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import { watchPods } from '#src/provisioner/browsers/kubernetes/pods.ts';
+import { connectCluster } from '#src/browsers/kubernetes/cluster.ts';
+import { metadataOf } from '#src/browsers/kubernetes/naming.ts';
+import { watchPods } from '#src/browsers/kubernetes/pods.ts';
 
 const SELECTOR = 'app=browsers';
 

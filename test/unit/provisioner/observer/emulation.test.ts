@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { emulationOf, presentEmulation } from '#src/api/schemas/emulation.ts';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
-import { emulation } from '#src/provisioner/observer/emulation.ts';
-import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts';
-import type { ObservedBrowserConnection, ObservedTarget } from '#src/provisioner/observer/part.ts';
-import { canServe, DEFAULTS, isSame, specOf } from '#src/provisioner/pool/options.ts';
+import { emulationOf, presentEmulation } from '#src/roles/api/schemas/emulation.ts';
+import { chromiumFlags } from '#src/browsers/chromium/flags.ts';
+import type { RunningBrowser } from '#src/browsers/browsers.ts';
+import { emulation } from '#src/browsers/observer/emulation.ts';
+import { observedBrowsers } from '#src/browsers/observer/observed-browsers.ts';
+import type { ObservedBrowserConnection, ObservedTarget } from '#src/browsers/observer/part.ts';
+import { canServe, DEFAULTS, isSame, specOf } from '#src/roles/provisioner/pool/options.ts';
 
 const ZURICH = { latitude: 47.3769, longitude: 8.5417, accuracy: 10 };
 const spec = { workloadId: 'wl_1', vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };

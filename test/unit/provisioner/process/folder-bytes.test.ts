@@ -1,8 +1,8 @@
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
-import { folderBytes } from '#src/provisioner/browsers/process/folder-bytes.ts';
+import { DOWNLOADS_FOLDER } from '#src/browsers/link/downloads-folder.ts';
+import { folderBytes } from '#src/browsers/process/folder-bytes.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 test('a browser’s folder is what it takes on the disk, without its downloads', async () => {

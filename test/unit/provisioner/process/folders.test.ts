@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
-import { folderBytes } from '#src/provisioner/browsers/process/folder-bytes.ts';
-import { createProcessFolders } from '#src/provisioner/browsers/process/folders.ts';
-import { fillFolder } from '#src/provisioner/browsers/process/browser-folder.ts';
+import { DOWNLOADS_FOLDER } from '#src/browsers/link/downloads-folder.ts';
+import type { BrowserSpec } from '#src/browsers/browsers.ts';
+import { folderBytes } from '#src/browsers/process/folder-bytes.ts';
+import { createProcessFolders } from '#src/browsers/process/folders.ts';
+import { fillFolder } from '#src/browsers/process/browser-folder.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 /** The browser's user owns its folder: whatever it puts there, this process stays in it. */

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { makeLocaleFolder, withLocale } from '#src/provisioner/browsers/process/locale.ts';
+import { makeLocaleFolder, withLocale } from '#src/browsers/process/locale.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 /** A Chromium in a folder, with these files of texts beside it; null: without their folder. */

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createPeerCheck, findPeer } from '#src/provisioner/browsers/process/peers.ts';
-import { processStart, type Session } from '#src/provisioner/browsers/process/tree.ts';
+import { createPeerCheck, findPeer } from '#src/browsers/process/peers.ts';
+import { processStart, type Session } from '#src/browsers/process/tree.ts';
 
 /** Who is at the other end of a connection on loopback. */
 

@@ -9,21 +9,22 @@ const long = [archive, backup, verify];
 
 describe('the long tests that a change runs before it lands', () => {
   it('are those that prove what it touches', () => {
-    expect(choose(['src/backup/manifest.ts'], long, {})).toEqual([backup]);
-    expect(choose(['src/api/routes.ts', 'src/backup/README.md'], long, {})).toEqual([]);
+    expect(choose(['src/features/backup/manifest.ts'], long, {})).toEqual([backup]);
+    expect(choose(['src/roles/api/routes.ts', 'src/features/backup/README.md'], long, {})).toEqual(
+      [],
+    );
   });
 
   it('begin with those that it edits', () => {
-    const changed = ['src/archive/verify.ts', backup];
+    const changed = ['src/features/archive/verify.ts', backup];
     expect(choose(changed, long, {})).toEqual([backup, verify, archive]);
   });
 
   it('take three minutes at most: one that does not fit waits for the night', () => {
     const durations = { [verify]: 100, [archive]: 90, [backup]: 80 };
-    expect(choose(['src/archive/verify.ts', 'src/backup/a.ts'], long, durations)).toEqual([
-      backup,
-      verify,
-    ]);
+    expect(
+      choose(['src/features/archive/verify.ts', 'src/features/backup/a.ts'], long, durations),
+    ).toEqual([backup, verify]);
   });
 
   it('are none that install packages of others, though it edits them', () => {

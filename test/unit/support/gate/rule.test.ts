@@ -79,8 +79,12 @@ describe('a run', () => {
   });
 
   it('in which a test failed that the change touches is red', () => {
-    const { failed: lines } = planned(ran([failed(LEASES)]), { changed: ['src/messaging/a.ts'] });
-    expect(lines).toEqual([expect.stringContaining('the change touches it: src/messaging/a.ts')]);
+    const { failed: lines } = planned(ran([failed(LEASES)]), {
+      changed: ['src/kernel/messaging/a.ts'],
+    });
+    expect(lines).toEqual([
+      expect.stringContaining('the change touches it: src/kernel/messaging/a.ts'),
+    ]);
   });
 });
 

@@ -1,0 +1,30 @@
+import type { EventStore } from '#src/kernel/event-store/event-store.ts';
+import { loadState } from '#src/kernel/event-store/load-state.ts';
+import type { RetentionRule } from './sweep-objects.ts';
+
+/** A session that named an extension may wait for its browser while it is removed. */
+const KEPT_MS = 3_600_000;
+const REMOVALS = { types: new Set(['organization.extension-removed']) };
+
+/**
+ * Extensions are kept as long as their organization has them. One that it never had is `unknown`:
+ * an upload that is refused removes what it stored.
+ */
+export function extensionRetention(
+  eventStore: EventStore,
+  now: () => number = Date.now,
+): RetentionRule {
+  return {
+    kind: 'extensions',
+    async judge({ organizationId, id, newestAt }) {
+      if (now() - newestAt < KEPT_MS) return 'keep';
+      const organization = { kind: 'organization', organizationId } as const;
+      const fresh = { fromLeader: true };
+      const { state } = await loadState<'organization'>(eventStore, organization, fresh);
+      if (state?.extensions?.some(({ extensionId }) => extensionId === id)) return 'keep';
+      for await (const { data } of eventStore.history<'organization'>(organization, REMOVALS))
+        if ('extensionId' in data && data.extensionId === id) return 'removed';
+      return 'unknown';
+    },
+  };
+}

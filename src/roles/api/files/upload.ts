@@ -1,0 +1,105 @@
+import type { Readable } from 'node:stream';
+import type { SessionState } from '#events/session.ts';
+import { fileKey, type SessionFile } from '#src/kernel/domain/session/files.ts';
+import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
+import { newId } from '#src/kernel/ids.ts';
+import type { FileAnswer } from '#src/kernel/messaging/session-files.ts';
+import { ObjectStoreFull } from '#src/kernel/objects/object-store.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { Unreadable } from '../http/body-coding.ts';
+import { arriving, TooSlow } from './paced-body.ts';
+import { storeFullRejection } from '../http/store-full.ts';
+import { askServer, refusalOf, tooMuch } from './session-files.ts';
+
+/** How long the session's server may take to put a file into the folder, after it has arrived. */
+export const PLACE_MS = 10 * 60_000;
+
+export type Uploaded = { file: SessionFile; path: string; isNew: boolean };
+
+type ActiveSession = Extract<SessionState, { status: 'active' }>;
+
+/**
+ * Takes an upload: into the object store as it arrives, from there into the browser's folder. Until
+ * both are done the session has no such file. What is refused leaves nothing. Where the server's
+ * answer is lost, the file may have been recorded: its content stays, at the longest as long as the
+ * session's files.
+ * @param bytes its length; null: the client has not said
+ */
+export async function takeUpload(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  name: string,
+  body: Readable,
+  bytes: number | null,
+): Promise<Uploaded | Rejection> {
+  const { objects, transfers } = dependencies;
+  const begun = await askServer(dependencies, session, { ask: 'begin', name, bytes });
+  if (begun.kind !== 'begun') return refusalOf(dependencies, session, name, begun);
+  const fileId = newId('fil');
+  const key = fileKey(session, fileId);
+  const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
+  const place = await transfers.begin('upload', session.organizationId);
+  if (isRejection(place)) return place;
+  const stored = await store(objects, { key, name, bytes }, body, excess, session.id).finally(() =>
+    place[Symbol.dispose](),
+  );
+  if (isRejection(stored)) return stored;
+  const content = { name, fileId, bytes: stored.bytes, sha256: stored.sha256 };
+  const placed = await placeInFolder(dependencies, session, content);
+  if (placed.kind === 'placed') {
+    const { path, isNew, at } = placed;
+    return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
+  }
+  if (placed.kind === 'refused') await objects.remove(key).catch(() => undefined);
+  return refusalOf(dependencies, session, name, placed);
+}
+
+type Stored = { bytes: number; sha256: string };
+
+async function store(
+  objects: ApiDependencies['objects'],
+  { key, name, bytes }: { key: string; name: string; bytes: number | null },
+  body: Readable,
+  excess: { reason: 'too_large' | 'quota'; max: number; of: 'bytes' },
+  sessionId: string,
+): Promise<Stored | Rejection> {
+  let received = 0;
+  let refusal: Rejection | null = null;
+  async function* bounded() {
+    try {
+      for await (const piece of arriving(body)) {
+        received += piece.length;
+        if (received > excess.max) refusal = tooMuch(sessionId, name, excess);
+        if (refusal !== null) throw new Error('the upload is too large');
+        yield piece;
+      }
+    } catch (error) {
+      const why = error instanceof TooSlow ? { message: error.message } : {};
+      refusal ??=
+        error instanceof Unreadable
+          ? error.rejection
+          : reject('FILE_INCOMPLETE', { name, bytes_received: received }, why);
+      throw error;
+    }
+  }
+  try {
+    return await objects.put(key, bounded(), bytes === null ? {} : { bytes });
+  } catch (error) {
+    if (refusal !== null) return refusal;
+    if (error instanceof ObjectStoreFull) return storeFullRejection(error);
+    throw error;
+  }
+}
+
+/** @returns the server's last answer: `working` if that takes too long */
+async function placeInFolder(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  content: { name: string; fileId: string } & Stored,
+): Promise<FileAnswer> {
+  const givenUpAt = performance.now() + PLACE_MS;
+  for (;;) {
+    const answer = await askServer(dependencies, session, { ask: 'place', ...content });
+    if (answer.kind !== 'working' || performance.now() > givenUpAt) return answer;
+  }
+}

@@ -1,0 +1,29 @@
+import { createLogger } from '#src/kernel/telemetry/logger.ts';
+import type { ApiDependencies } from './dependencies.ts';
+import type { OpenApiDocument } from './docs/openapi-document.ts';
+import { buildServer } from './http/server.ts';
+import { registerRoutes } from './routes.ts';
+
+/** No request but the one for the document arrives, which needs no credential. */
+const LIMITS = {
+  requestsPerMinute: 1_000_000,
+  concurrentSessions: 1,
+  credits: 1,
+  queueWeight: 1,
+};
+
+/** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
+export async function readOpenApi(): Promise<OpenApiDocument> {
+  await using server = buildServer({
+    routes: (scope) => registerRoutes(scope, {} as ApiDependencies),
+    gatekeeper: {
+      authenticate: () => null,
+      rateLimiter: { take: () => Promise.reject(new Error('no caller')), isShared: () => true },
+      anonymous: LIMITS,
+      operatorToken: null,
+      now: () => Date.now(),
+    },
+    log: createLogger('silent'),
+  });
+  return (await server.inject('/api/openapi.json')).json<OpenApiDocument>();
+}

@@ -1,0 +1,236 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { errors, reject, type ErrorName } from '#src/kernel/errors.ts';
+import { createLocalLimiter, secondsToReset } from '#src/kernel/http/rate-window.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { takeAnyBody } from '../../http/any-body.ts';
+import { readText, Unreadable } from '../../http/body-coding.ts';
+import { goneSignal } from '../../http/client-gone.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import type { ApiServer } from '../../http/route.ts';
+import { readCapabilities } from '../../webdriver/capabilities.ts';
+import { innerRequests } from '../../webdriver/inner-requests.ts';
+import { newSession } from '../../webdriver/new-session.ts';
+import { passCommand, sendWebDriver } from '../../webdriver/pass-command.ts';
+import { parseWebDriverId } from '../../webdriver/session-id.ts';
+import { webDriverError, webDriverRejection } from '../../webdriver/webdriver-error.ts';
+import { downloads } from './downloads.ts';
+
+type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl' | 'log'>;
+
+const PREFIX = '/wd/hub';
+const SESSION = `${PREFIX}/session/`;
+const config = { action: 'control', refusals: [] } as const;
+const command = { ...config, isBoundedElsewhere: true } as const;
+/** What Selenium's clients call otherwise than chromedriver. */
+const DRIVERS_OWN: Readonly<Record<string, string>> = { '/se/file': '/file' };
+const METHODS = ['GET', 'POST', 'DELETE'] as const;
+const ALL_METHODS = [...METHODS, 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE'] as const;
+/** W3C's clients send any query. */
+const querystring = Type.Object({});
+const schema = { hide: true, querystring } as const;
+/** Of a New Session, which is held in memory as text. */
+const NEW_SESSION_BYTES_MAX = 1024 * 1024;
+const NEW_SESSION_TOO_LARGE =
+  'A New Session may have 1 MiB. An extension is uploaded by POST /api/extensions, and named in ' +
+  '`extensions` of bss:options.';
+/**
+ * Of one organization in a minute, at this process. The units of a tier do not refuse them: a
+ * script that has used these up would leave its session behind.
+ */
+const QUITS_MAX = 6_000;
+/** What follows the id of a session in the path of a command. */
+const COMMAND = /^(?:\/[A-Za-z0-9%._~:-]{1,256}){1,8}$/;
+const DOTS = /^(?:\.|%2e){1,2}$/i;
+
+/**
+ * W3C WebDriver at /wd/hub: New Session creates a session, Delete Session stops it, and all other
+ * commands go to the driver beside its browser. W3C describes the commands, so the document of the
+ * API has none.
+ */
+export function webDriver(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'GET',
+    url: `${PREFIX}/status`,
+    exposeHeadRoute: false,
+    schema,
+    config: { action: 'public', refusals: [] },
+    handler: (_request, reply) =>
+      reply.send({ value: { ready: true, message: 'Sessions are created with an API key.' } }),
+  });
+  // Scopes of their own, as W3C asks for no Content-Type: here a body of any type is JSON,
+  server.register(async (scope) => {
+    takeAnyBody(scope, 'buffer');
+    scope.route({
+      method: 'POST',
+      url: `${PREFIX}/session`,
+      bodyLimit: NEW_SESSION_BYTES_MAX,
+      schema,
+      // Its create is counted.
+      config: command,
+      errorHandler: refuseTooLarge,
+      handler: (request, reply) => begin(server, dependencies, request, reply),
+    });
+  });
+  downloads(server, dependencies);
+  // and here it is passed on as it arrives.
+  server.register(async (scope) => {
+    takeAnyBody(scope, 'stream');
+    passCommands(scope.withTypeProvider(), server, dependencies);
+  });
+  // What no other route takes, with a body of any type.
+  server.register(async (scope) => {
+    takeAnyBody(scope, 'stream');
+    for (const url of [PREFIX, `${PREFIX}/*`])
+      scope.route({
+        method: [...ALL_METHODS],
+        url,
+        exposeHeadRoute: false,
+        schema,
+        config,
+        handler: (request, reply) => sendRejection(reply, noCommand(request, reply)),
+      });
+  });
+}
+
+function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed): void {
+  const { drivers, driverUrl } = dependencies;
+  const params = Type.Object({ id: Type.String() });
+  const takeQuit = createLocalLimiter(Date.now);
+  scope.route({
+    method: 'DELETE',
+    url: `${SESSION}:id`,
+    schema: { ...schema, params },
+    config: command,
+    handler(request, reply) {
+      const allowance = takeQuit(request.caller.organizationId, QUITS_MAX);
+      return allowance.isAllowed
+        ? quit(server, request, request.params.id, reply)
+        : sendWebDriver(reply, tooManyQuits(secondsToReset(allowance, Date.now())));
+    },
+  });
+  scope.route({
+    method: [...METHODS],
+    url: `${SESSION}:id/*`,
+    exposeHeadRoute: false,
+    schema: { ...schema, params },
+    config: command,
+    handler(request, reply) {
+      const { id } = request.params;
+      const session = parseWebDriverId(id);
+      if (session === null) return refuse(request, reply, unknownSession(id));
+      const { organizationId, keyHash } = request.caller;
+      const [rest = ''] = request.url.slice(SESSION.length + id.length).split('?');
+      if (!isCommand(rest))
+        return refuse(request, reply, webDriverRejection(unknownCommand(request)));
+      const to = {
+        driverUrl: driverUrl(organizationId, session.sessionId, keyHash),
+        path: `/session/${session.driverId}${DRIVERS_OWN[rest] ?? rest}`,
+      };
+      return passCommand(drivers, to, request, reply);
+    },
+  });
+}
+
+async function begin(
+  server: ApiServer,
+  { drivers, driverUrl, log }: Needed,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const wanted = readCapabilities(jsonOf(request.body));
+  if ('status' in wanted) return refuse(request, reply, wanted);
+  const { organizationId, keyHash } = request.caller;
+  const { retryAfter, ...answer } = await newSession(wanted, {
+    inner: innerRequests(server, request),
+    drivers,
+    driverUrlOf: (sessionId) => driverUrl(organizationId, sessionId, keyHash),
+    gone: goneSignal(reply),
+    log,
+  });
+  if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
+  return sendWebDriver(reply, answer);
+}
+
+/** What goes no further costs a unit: nothing else bounds how often it is sent. */
+async function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  refusal: Parameters<typeof sendWebDriver>[1],
+): Promise<FastifyReply> {
+  const over = await request.chargeRefusal();
+  return sendWebDriver(reply, over === null ? refusal : webDriverRejection(over));
+}
+
+/** The stop of a session that has ended is no error: a client may have closed its last window. */
+async function quit(
+  server: ApiServer,
+  request: FastifyRequest,
+  id: string,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const session = parseWebDriverId(id);
+  if (session === null) return refuse(request, reply, unknownSession(id));
+  const inner = innerRequests(server, request);
+  const stopped = await inner('DELETE', `/api/sessions/${session.sessionId}`);
+  if (stopped.status === 200) return reply.send({ value: null });
+  const code = String(stopped.body['error']);
+  const error: ErrorName = code in errors ? (code as ErrorName) : 'INTERNAL';
+  const message = String(stopped.body['message']);
+  return sendWebDriver(reply, webDriverRejection(reject(error, {}, { message })));
+}
+
+/**
+ * Whether a path below a session's may be a command's. With a segment of dots it would lead
+ * elsewhere at the gateway.
+ */
+function isCommand(path: string): boolean {
+  if (!COMMAND.test(path)) return false;
+  return !path.split('/').some((segment) => DOTS.test(segment));
+}
+
+/** W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none. */
+function jsonOf(body: unknown): unknown {
+  try {
+    return JSON.parse(readText(Buffer.isBuffer(body) ? body : Buffer.alloc(0), undefined));
+  } catch (error) {
+    if (error instanceof Unreadable) throw error;
+    return undefined;
+  }
+}
+
+function unknownCommand({ url }: FastifyRequest) {
+  return reject('NOT_FOUND', { path: url });
+}
+
+/** What there is at a path, by W3C's words: nothing, or other methods. */
+function noCommand(request: FastifyRequest, reply: FastifyReply) {
+  const { url, method } = request;
+  const allow = methodsOf(url.slice(PREFIX.length).split('?')[0] ?? '');
+  if (allow.length === 0) return unknownCommand(request);
+  void reply.header('allow', allow.join(', '));
+  return reject('METHOD_NOT_ALLOWED', { method, allow });
+}
+
+function methodsOf(path: string): readonly string[] {
+  if (path === '/status') return ['GET'];
+  if (path === '/session') return ['POST'];
+  const [, below] = /^\/session\/[^/]+(.*)$/.exec(path) ?? [];
+  if (below === undefined) return [];
+  return below === '' ? ['DELETE'] : isCommand(below) ? METHODS : [];
+}
+
+/** The refusal of a body that is too large names the bound, and what can be done. */
+function refuseTooLarge(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  if (error.code !== 'FST_ERR_CTP_BODY_TOO_LARGE') throw error;
+  sendRejection(reply, reject('PAYLOAD_TOO_LARGE', {}, { message: NEW_SESSION_TOO_LARGE }));
+}
+
+function tooManyQuits(retryAfterSeconds: number) {
+  const context = { of: 'organization', limit: QUITS_MAX };
+  return webDriverRejection(reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds }));
+}
+
+function unknownSession(id: string) {
+  return webDriverError('invalid session id', `There is no session ${id}.`);
+}
