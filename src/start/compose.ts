@@ -1,6 +1,6 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/kernel/config/config.ts';
-import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
+import { openInfrastructure, type ComposeOptions } from './infrastructure.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { readCertificateEnds } from '#src/start/certificate-facts.ts';
 import {
@@ -32,7 +32,7 @@ export type Service = {
  * Opens the infrastructure, then starts each role of this process. Disposing ends them in reverse
  * order, so that what a role depends on outlives it.
  */
-export async function compose(options: BootstrapOptions): Promise<Service> {
+export async function compose(options: ComposeOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const telemetry = await composeTelemetry(options, stack);
   const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);

@@ -32,7 +32,7 @@ import type { Issuer } from '#src/features/nats-tenants/nkey.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 
 /** What `start.ts` has found or created before any role runs. */
-export type BootstrapOptions = {
+export type ComposeOptions = {
   config: Config;
   log: Logger;
   natsUrl: string;
@@ -52,7 +52,7 @@ export type BootstrapOptions = {
 };
 
 /** The dependencies that all roles share. */
-export type Infrastructure = BootstrapOptions &
+export type Infrastructure = ComposeOptions &
   Telemetry & {
     connection: JetStreamConnection;
     /** Its event store includes the archive. */
@@ -88,7 +88,7 @@ class ServerAway extends Error {
 
 /** @throws ServerAway if the event store (within 12 s) or Redis (within 10 s) is unavailable */
 export async function openInfrastructure(
-  options: BootstrapOptions & Telemetry,
+  options: ComposeOptions & Telemetry,
   stack: AsyncDisposableStack,
 ): Promise<Infrastructure> {
   const { config, log } = options;
@@ -175,7 +175,7 @@ async function openLog({
   log,
   natsUrl,
   ending,
-}: BootstrapOptions): Promise<JetStreamConnection> {
+}: ComposeOptions): Promise<JetStreamConnection> {
   // If each role has its own NATS user, only that of the api may create streams.
   const makesStreams = config.natsUrl === null || config.roles.includes('api');
   log.info({ part: 'event store' }, 'waiting for event store');
@@ -200,7 +200,7 @@ async function openLog({
   }
 }
 
-function openViews({ config, log, redisUrl }: BootstrapOptions): Promise<RedisViews> {
+function openViews({ config, log, redisUrl }: ComposeOptions): Promise<RedisViews> {
   return createRedisViews({
     url: redisUrl,
     ...redisAccess(config),
@@ -209,7 +209,7 @@ function openViews({ config, log, redisUrl }: BootstrapOptions): Promise<RedisVi
 }
 
 /** A running service tolerates an unavailable Redis; a starting one waits for it, then fails. */
-async function untilReachable(options: BootstrapOptions, views: RedisViews): Promise<void> {
+async function untilReachable(options: ComposeOptions, views: RedisViews): Promise<void> {
   const { log, redisUrl, ending } = options;
   if (views.isReachable()) return;
   log.warn({ part: 'read model' }, 'waiting for read model');

@@ -44,7 +44,7 @@ export const defaultLimits: GatewayLimits = {
   pingEveryMs: 20_000,
   bidiStartMs: 20_000, // 0.5 s, and ten times as long on a busy machine
   bidiSilentMs: 30_000, // it says that it runs every 2 s
-  ...bidiLimits({ memoryBytes: Infinity, pids: Infinity }, 1), // bootstrap knows the process's
+  ...bidiLimits({ memoryBytes: Infinity, pids: Infinity }, 1), // compose knows the process's
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,
   bodySilentMs: 30_000,
