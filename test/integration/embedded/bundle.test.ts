@@ -108,6 +108,7 @@ test('a first start builds dashboard and bundle in other processes, and runs the
     'src/apps/dashboard',
     'src/kernel/history',
     'src/features/recordings',
+    'src/roles/api/dashboard',
     'src/kernel/async',
   ])
     await cp(join(TOP, name), join(checkout.path, name), { recursive: true });

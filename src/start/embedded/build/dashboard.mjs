@@ -15,6 +15,7 @@ const SOURCES = [
 const OTHERS = [
   'LICENSE',
   'package-lock.json',
+  'src/roles/api/dashboard/pages.ts',
   'src/start/embedded/build/dashboard-build.mjs',
   'src/start/embedded/build/third-party.mjs',
 ];
