@@ -31,6 +31,12 @@ export const CONTAINERS = [
   'test/contract/messaging/{leases,timers,work-queue}-jetstream.quiet.test.ts',
   'test/contract/projections/views*.test.ts',
 ];
+/** Tests that replace a module or count what their process holds: each needs a new process. */
+export const ISOLATED = [
+  'test/contract/gateway.test.ts',
+  'test/unit/api/page-captures.test.ts',
+  'test/unit/events/retired-shape.test.ts',
+];
 export const KUBERNETES = ['test/kubernetes/**'];
 
 /** The tier of a test file, by its path from the top of the project. */

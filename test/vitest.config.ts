@@ -4,12 +4,19 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { chosenFiles } from './support/gate/chosen-files.ts';
 import { LongestFirst } from './support/gate/longest-first.ts';
-import { CONTAINERS, KUBERNETES, LONG, QUIET, REAL, tierOf, tiersOf, type Tier } from './tiers.ts';
+import {
+  CONTAINERS,
+  ISOLATED,
+  KUBERNETES,
+  LONG,
+  QUIET,
+  REAL,
+  tierOf,
+  tiersOf,
+  type Tier,
+} from './tiers.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-
-/** Tests that replace a module or count what their process holds: each needs a new process. */
-const ISOLATED = ['test/unit/events/retired-shape.test.ts', 'test/contract/gateway.test.ts'];
 
 /** What measures times or memory: these run last, one file after the other. */
 const MEASURED = [
