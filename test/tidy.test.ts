@@ -8,7 +8,7 @@ import {
 } from './support/import-graph.ts';
 import { describe, expect, it, test } from 'vitest';
 import { ALLOWED_SENTENCES, BANNED_PHRASES, bannedPhrase, withoutAllowed } from './words.ts';
-import { ISOLATED, tierOf } from './tiers.ts';
+import { tierOf } from './tiers.ts';
 import {
   featureOf,
   inEachProcess,
@@ -264,12 +264,6 @@ describe('one mechanism of each kind', () => {
 });
 
 describe('files', () => {
-  it('that replace a module have a process of their own: another one may have imported it', () => {
-    const replacing = textWith(files, /^vi\.(?:do)?[mM]ock\(/).map((place) => place.split(':')[0]);
-    expect(replacing.length).toBeGreaterThan(0);
-    expect(replacing.filter((path) => !ISOLATED.includes(path ?? ''))).toEqual([]);
-  });
-
   it(`have at most ${LINES_MAX} lines, blank ones and comments aside`, () => {
     const long = files.filter((file) => codeLines(file) > LINES_MAX);
     expect(long.map((file) => `${file.path}: ${codeLines(file)}`)).toEqual([]);

@@ -130,8 +130,8 @@ const COMMANDS: readonly Command[] = [
     'POST',
     '/execute/sync',
     (random) => ({
-      script: random.pick(['return 1', 'throw 1', '(']),
-      args: [hostileValue(random)],
+      script: random.chance(0.7) ? 'return 1' : random.pick(['throw 1', '(']),
+      args: random.chance(0.5) ? [] : [hostileValue(random)],
     }),
   ],
   ['POST', '/actions', (random) => ({ actions: random.chance(0.5) ? [] : hostileValue(random) })],
@@ -142,7 +142,11 @@ const COMMANDS: readonly Command[] = [
     '/se/file',
     (random) => ({ file: random.chance(0.7) ? ZIP : random.bytes(100).toString('base64') }),
   ],
-  ['POST', '/timeouts', (random) => ({ script: random.pick([1_000, -1, 1e308, 'x']) })],
+  [
+    'POST',
+    '/timeouts',
+    (random) => ({ script: random.chance(0.6) ? 1_000 : random.pick([-1, 1e308, 'x']) }),
+  ],
 ];
 
 const webDriver: Route[] = [
