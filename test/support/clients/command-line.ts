@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { isRejection } from '#src/kernel/errors.ts';
+import { scratchDir } from '#test/support/scratch.ts';
 import { BSS } from '#test/support/service/program.ts';
 import { tryHere } from './command-here.ts';
 import { eventually, type Answer, type Service } from '#test/support/service/service.ts';
@@ -35,7 +36,10 @@ export async function bssOfCheckout(
 
 /** Runs the command by the name that npm links. */
 export async function npxBss(service: Service, ...args: string[]): Promise<CommandResult> {
-  return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
+  // npx keeps where the program of a folder is, also of an earlier checkout in that folder.
+  await using cache = await scratchDir();
+  const env = { DATA_DIR: service.dataDir, npm_config_cache: cache.path };
+  return await run(env, 'npx', ['--no', '--', 'bss', ...args]);
 }
 
 /**

@@ -15,6 +15,8 @@ const HEIGHT = 900;
  * Docker networks cause. The dashboard tries again; only its first script has nothing that would.
  */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+/** What a module says of it that imports another; the viewer page then tries again. */
+const IMPORT_FAILED = 'Failed to fetch dynamically imported module';
 const LOADS_MAX = 5;
 const WITHIN_MS = 120_000;
 
@@ -85,9 +87,15 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
       const page = await context.newPage();
       const faults: string[] = [];
       page.on('pageerror', (error) => faults.push(error.message));
+      let hasChanged = false;
+      page.on('requestfailed', (request) => {
+        hasChanged ||= request.failure()?.errorText === NETWORK_CHANGED;
+      });
       page.on('console', (message) => {
         const text = message.text();
-        if (message.type() === 'error' && !text.includes(NETWORK_CHANGED))
+        const isOfChange =
+          text.includes(NETWORK_CHANGED) || (hasChanged && text.includes(IMPORT_FAILED));
+        if (message.type() === 'error' && !isOfChange)
           faults.push(`${text} ${message.location().url}`);
       });
       const token = JSON.stringify(OPERATOR_TOKEN);
