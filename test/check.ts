@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process';
 
 const FAST_TIERS = [
+  'test/structure.test.ts',
   'test/tidy.test.ts',
   'test/documents.test.ts',
   'test/unit/domain',

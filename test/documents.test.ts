@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { aggregates } from '#events/events.ts';
-import { readText, textFiles } from '#test/support/source-files.ts';
+import { readText, textFiles } from '#test/support/sources/source-files.ts';
 
 const TOP_README_LINES_MAX = 130;
 const README_LINES_MAX = 150;

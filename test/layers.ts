@@ -1,6 +1,6 @@
-import type { SourceFile } from './support/source-files.ts';
+import type { SourceFile } from './support/sources/source-files.ts';
 
-/** Who may import whom: the one table of the architecture that a test holds (tidy.test.ts). */
+/** Who may import whom: the one table of the architecture that a test holds (structure.test.ts). */
 
 /** What any file may import but those of the contract. */
 const common = [

@@ -1,5 +1,5 @@
 import { isOurs, isWithin, technologyOf } from './layers.ts';
-import type { SourceFile } from './support/source-files.ts';
+import type { SourceFile } from './support/sources/source-files.ts';
 
 /** Where a package may be imported: a folder, one file, or the adapters of a technology. */
 export const packages: Readonly<Record<string, readonly string[]>> = {

@@ -14,7 +14,7 @@ const VALUES_MAX = 200_000;
 const COUNTED_FROM = VALUES_MAX;
 
 /**
- * Parses JSON that somebody else wrote; nothing else in the service may (test/tidy.test.ts).
+ * Parses JSON that somebody else wrote; nothing else in the service may (test/structure.test.ts).
  * @throws RangeError beyond a bound, before anything is parsed; SyntaxError where it is no JSON
  */
 export function parseForeignJson(input: string | Uint8Array, bounds: ForeignBounds): unknown {

@@ -25,7 +25,7 @@ import {
 import { startNats } from '#test/support/servers/real-nats.ts';
 import type { Service } from '#test/support/service/service.ts';
 import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
-import { textFiles } from '#test/support/source-files.ts';
+import { textFiles } from '#test/support/sources/source-files.ts';
 
 /**
  * `bss` on a whole service. Each way of a command to its end has a process of its own; the other

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { DocumentOperation, DocumentSchema } from '#src/roles/api/docs/openapi-document.ts';
 import { errorContexts } from '#src/roles/api/docs/error-contexts.ts';
 import { errors, type ErrorName } from '#src/kernel/errors.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 import { readOpenApi } from '#src/roles/api/read-openapi.ts';
 
 const document = await readOpenApi();

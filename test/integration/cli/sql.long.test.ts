@@ -13,7 +13,7 @@ import { evolve } from '#src/kernel/domain/session/session.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
 import type { RawRecord } from '#src/kernel/event-store/raw-records.ts';
 import { LOG, seal } from '#test/support/archive/archive.fixture.ts';
-import { readText, sourceFiles } from '#test/support/source-files.ts';
+import { readText, sourceFiles } from '#test/support/sources/source-files.ts';
 import {
   decidedOrganizations,
   decidedStore,

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { connect, NoAnswer, ServiceError } from '#src/apps/client/client.ts';
-import { sourceFiles } from '#test/support/source-files.ts';
+import { sourceFiles } from '#test/support/sources/source-files.ts';
 import {
   hangUp,
   json,

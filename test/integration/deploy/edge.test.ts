@@ -5,7 +5,7 @@ import { buildServer } from '#src/roles/api/http/server.ts';
 import { readerSilenceMs, wayOf, ways } from '#src/start/edge/ways.ts';
 import { parseRoute } from '#src/roles/gateway/routes.ts';
 import { createLogger } from '#src/kernel/telemetry/logger.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 
 /** What proxies let pass, against what the routes of the API and the gateway take. */
 

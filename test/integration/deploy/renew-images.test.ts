@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { FILES, imagesIn, renew } from '../../../deploy/renew-images.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
-import { textFiles } from '#test/support/source-files.ts';
+import { textFiles } from '#test/support/sources/source-files.ts';
 
 const DEPLOY = fileURLToPath(new URL('../../../deploy', import.meta.url));
 const IMAGES = ['debian:bookworm-slim', 'nats:2.15.1', 'node:24-bookworm-slim'];

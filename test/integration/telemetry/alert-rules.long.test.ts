@@ -5,7 +5,7 @@ import { runCommand } from '#src/start/embedded/run-command.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { findPromtool } from '#test/support/servers/debian-programs.ts';
 import { unknownMetrics } from '#test/support/service/metrics-document.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 
 const RULES = 'deploy/prometheus/alerts.yaml';
 const DASHBOARD = 'deploy/grafana/browser-session-service.json';

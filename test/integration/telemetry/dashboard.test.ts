@@ -1,7 +1,7 @@
 import { expect, it, describe, test } from 'vitest';
 import { families } from '#src/kernel/telemetry/metric-families.ts';
 import { unknownMetrics } from '#test/support/service/metrics-document.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 
 const FILE = 'deploy/grafana/browser-session-service.json';
 const WIDTH = 24;

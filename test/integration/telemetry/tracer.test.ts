@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { openTracer } from '#src/kernel/telemetry/open-tracer.ts';
 import { isTraceparent } from '#src/kernel/telemetry/tracer.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { sourceFiles } from '#test/support/source-files.ts';
+import { sourceFiles } from '#test/support/sources/source-files.ts';
 import { startCollector } from '#test/support/servers/trace-collector.ts';
 
 const log = pino({ level: 'silent' });

@@ -4,7 +4,7 @@ import type { AsyncApiDocument, DocumentSchema } from '#events/asyncapi/document
 import { aggregates } from '#events/events.ts';
 import { meanings } from '#events/meanings.ts';
 import { isPublic } from '#events/public-event.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 import { readAsyncApi } from '#src/roles/api/docs/asyncapi.ts';
 
 const document = await readAsyncApi();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sourceFiles } from '#test/support/source-files.ts';
+import { sourceFiles } from '#test/support/sources/source-files.ts';
 import { ISOLATED } from '#test/tiers.ts';
 
 it('a test that replaces a module has a process of its own: another test may have imported that', () => {

@@ -6,7 +6,7 @@ import { parseFlakes, parseQuarantine, faultsOf } from '#test/support/gate/flaky
 import { runGate, type Surroundings } from '#test/support/gate/run-gate.ts';
 import type { Ran } from '#test/support/gate/rule.ts';
 import { scratchDir } from '#test/support/scratch.ts';
-import { readText } from '#test/support/source-files.ts';
+import { readText } from '#test/support/sources/source-files.ts';
 
 const A = 'test/e2e/a.real.test.ts';
 const B = 'test/e2e/b.real.test.ts';

@@ -16,7 +16,7 @@ export type SourceFile = {
   loads: string[];
 };
 
-const top = new URL('../../', import.meta.url).pathname;
+const top = new URL('../../../', import.meta.url).pathname;
 const folders = ['events', 'src', 'projections', 'test'];
 /** Folders of a checkout that are not part of the project: see .gitignore. */
 const foreign = new Set(['node_modules', '.git', '.data', '.tools', 'coverage', 'dist']);
