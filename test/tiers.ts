@@ -3,7 +3,7 @@
  *
  * - `*.test.ts`: `npm test`, what is deterministic;
  * - `*.real.test.ts`: `npm run test:real`, real browsers, containers and kills;
- * - `*.quiet.test.ts`: the same command, but alone on the machine: what has a time to keep;
+ * - `*.quiet.test.ts`: the same command, after those, two at a time: what has a time to keep;
  * - `*.long.test.ts`, `*.soak.test.ts`: `npm run test:nightly`, what takes minutes; of the soak a
  *   short form, and the contract suites a second time on servers in containers.
  *   `npm run test:real` runs those of the files that the change is about;

@@ -129,7 +129,7 @@ function withoutDocker(modules: readonly TestModule[]): string | null {
 }
 
 /** Programs of Debian's, by the end of the file that needs each. */
-const NEEDED = { 'alert-rules.long.test.ts': 'promtool', 'proxy.real.test.ts': 'nginx' };
+const NEEDED = { 'alert-rules.long.test.ts': 'promtool', 'proxy.long.test.ts': 'nginx' };
 
 /** A line for each test file that left tests out because there is no such program. */
 function withoutPrograms(modules: readonly TestModule[]): string[] {

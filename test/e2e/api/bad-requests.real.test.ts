@@ -2,7 +2,6 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { readOpenApi } from '#src/roles/api/read-openapi.ts';
-import { DEV_KEY } from '#test/support/service/service.ts';
 import { errorOf, type ApiClient, type Sent } from '#test/support/clients/api-client.ts';
 import { startCommandLoad, named, type CommandLoad } from '#test/support/load/command-load.ts';
 
@@ -72,57 +71,6 @@ describe('an unknown session id is SESSION_NOT_FOUND on every route', () => {
       expect(errorOf(reply)).toBe('404 SESSION_NOT_FOUND');
       expect(reply.body.context).toEqual({ session_id: '' });
     }
-  });
-});
-
-const ROUTES: [method: string, path: string][] = [
-  ['POST', '/api/sessions'],
-  ['GET', '/api/sessions'],
-  ['GET', `/api/sessions/${UNKNOWN_ID}`],
-  ['GET', `/api/sessions/${UNKNOWN_ID}/access`],
-  ['POST', `/api/sessions/${UNKNOWN_ID}/extend`],
-  ['DELETE', `/api/sessions/${UNKNOWN_ID}`],
-  ['GET', '/api/status'],
-];
-
-describe('without a valid credential every route except the public ones is UNAUTHORIZED', () => {
-  const credentials: [what: string, authorization: string | null][] = [
-    ['none', null],
-    ['an empty one', ''],
-    ['a scheme alone', 'Bearer'],
-    ['a scheme and spaces', 'Bearer    '],
-    ['another scheme', `Basic ${Buffer.from(`dev:${DEV_KEY}`).toString('base64')}`],
-    ['a key without a scheme', DEV_KEY],
-    ['a wrong key', 'Bearer bss_dev_wrong'],
-    ['a key cut short', `Bearer ${DEV_KEY.slice(0, -1)}`],
-    ['a key with more', `Bearer ${DEV_KEY}x`],
-    ['two keys', `Bearer ${DEV_KEY} ${DEV_KEY}`],
-    ['a key in another case', `Bearer ${DEV_KEY.toUpperCase()}`],
-    ['a long one', `Bearer ${'x'.repeat(10_000)}`],
-    ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwib3JnX2lkIjoiZGV2In0.'],
-    ['bytes that are no text', 'Bearer \u00ff\u00fe'],
-  ];
-  test.each(credentials)('%s', async (_, authorization) => {
-    const headers: Record<string, string> = authorization === null ? {} : { authorization };
-    for (const [method, path] of ROUTES) {
-      const reply = await api.send(method, path, { key: null, headers });
-      expect(errorOf(reply)).toBe('401 UNAUTHORIZED');
-    }
-    expect((await api.get('/api/health', { key: null, headers })).status).toBe(200);
-  });
-
-  it('a key in the query or a cookie', async () => {
-    const headers = { cookie: `authorization=${load.key}`, 'x-api-key': load.key };
-    const reply = await api.get(`/api/sessions?api_key=${load.key}&access_token=${load.key}`, {
-      key: null,
-      headers,
-    });
-    expect(errorOf(reply)).toBe('401 UNAUTHORIZED');
-  });
-
-  it('takes the scheme in any case', async () => {
-    const headers = { authorization: `bEARER ${load.key}` };
-    expect((await api.get('/api/status', { key: null, headers })).status).toBe(200);
   });
 });
 

@@ -76,11 +76,21 @@ const hs256 = (secret: string, claims: JWTPayload, header: object = {}) =>
     createHmac('sha256', secret).update(signed).digest('base64url'),
   );
 
-/** Every route refuses the credential with the same bytes, and with the headers of every answer. */
-async function expectRefused(client: ApiClient, authorization: string | null): Promise<void> {
+/** Routes that write, read, and are the operator's: one guard is in front of all. */
+const some = [
+  { method: 'POST', path: '/api/sessions' },
+  { method: 'GET', path: '/api/status' },
+  { method: 'GET', path: '/api/operator/organizations' },
+];
+
+/** Routes refuse the credential with the same bytes, and with the headers of every answer. */
+async function expectRefused(
+  client: ApiClient,
+  authorization: string | null,
+  by = some,
+): Promise<void> {
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
-  expect(routes.length).toBeGreaterThan(10);
-  for (const { method, path } of routes) {
+  for (const { method, path } of by) {
     const { status, body, headers: got } = await client.send(method, path, { headers });
     expect([method, path, status]).toEqual([method, path, 401]);
     const message = 'A valid API key or token is required.';
@@ -95,18 +105,39 @@ async function expectRefused(client: ApiClient, authorization: string | null): P
 describe('UNAUTHORIZED on every route is', () => {
   test.each<[string, string | null]>([
     ['no credential', null],
+    ['a key that was never issued', 'Bearer bss_dev_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+    ['a JWT that is unsigned', `Bearer ${forge({ alg: 'none', typ: 'JWT' }, dev())}`],
+  ])('%s', async (_, authorization) => {
+    expect(routes.length).toBeGreaterThan(10);
+    expect(routes).toEqual(expect.arrayContaining(some));
+    await expectRefused(bySecret, authorization, routes);
+    await expectRefused(byKeySet, authorization, routes);
+  });
+});
+
+describe('UNAUTHORIZED is', () => {
+  test.each<[string, string | null]>([
     ['an empty header', ''],
     ['a scheme alone', 'Bearer'],
     ['a scheme and spaces', 'Bearer     '],
     ['another scheme', `Basic ${Buffer.from(`dev:${DEV_KEY}`).toString('base64')}`],
     ['the key without a scheme', DEV_KEY],
+    ['a key cut short', `Bearer ${DEV_KEY.slice(0, -1)}`],
+    ['a key with more', `Bearer ${DEV_KEY}x`],
+    ['two keys', `Bearer ${DEV_KEY} ${DEV_KEY}`],
+    ['a key in another case', `Bearer ${DEV_KEY.toUpperCase()}`],
     ['garbage', 'Bearer %00\u00ff{}..."\'<>'],
-    ['a key that was never issued', 'Bearer bss_dev_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
     ['64 KiB', `Bearer ${'x'.repeat(65_536)}`],
     ['64 KiB of a JWT', `Bearer ${`${'x'.repeat(21_844)}.`.repeat(3)}x`],
   ])('%s', async (_, authorization) => {
     await expectRefused(bySecret, authorization);
     await expectRefused(byKeySet, authorization);
+  });
+
+  it('a key in the query or a cookie', async () => {
+    const headers = { cookie: `authorization=${DEV_KEY}`, 'x-api-key': DEV_KEY };
+    const path = `/api/sessions?api_key=${DEV_KEY}&access_token=${DEV_KEY}`;
+    expect(errorOf(await bySecret.get(path, { headers }))).toBe('401 UNAUTHORIZED');
   });
 
   it('a revoked key', async () => {
@@ -120,7 +151,7 @@ describe('UNAUTHORIZED on every route is', () => {
   });
 });
 
-describe('UNAUTHORIZED on every route, by a shared secret, is a JWT that', () => {
+describe('UNAUTHORIZED, by a shared secret, is a JWT that', () => {
   test.each<[string, () => string]>([
     ['has expired', () => hs256(SECRET, dev({ exp: seconds() - 60 }))],
     ['is not yet valid', () => hs256(SECRET, dev({ nbf: seconds() + 60 }))],
@@ -137,7 +168,7 @@ describe('UNAUTHORIZED on every route, by a shared secret, is a JWT that', () =>
   });
 });
 
-describe('UNAUTHORIZED on every route, by a key set, is a JWT that', () => {
+describe('UNAUTHORIZED, by a key set, is a JWT that', () => {
   test.each<[string, () => Promise<string> | string]>([
     ['has expired', () => signer.sign(dev({ exp: seconds() - 60 }))],
     ['is not yet valid', () => signer.sign(dev({ nbf: seconds() + 60 }))],
@@ -158,6 +189,11 @@ describe('UNAUTHORIZED on every route, by a key set, is a JWT that', () => {
   ])('%s', async (_, token) => {
     await expectRefused(byKeySet, `Bearer ${await token()}`);
   });
+});
+
+it('the scheme is taken in any case', async () => {
+  const headers = { authorization: `bEARER ${DEV_KEY}` };
+  expect((await bySecret.get('/api/status', { headers })).status).toBe(200);
 });
 
 describe('a valid JWT', () => {

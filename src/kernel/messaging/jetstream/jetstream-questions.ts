@@ -21,7 +21,7 @@ import {
 } from '../server-questions.ts';
 
 /** Of an answer that may have bytes: the rest of it, as JSON; the bytes are the message's data. */
-const HEADER = 'Screenshot';
+const HEADER = 'Answer';
 /** A message's headers count towards its largest size. */
 const HEADER_BYTES_MAX = 1_024;
 

@@ -27,8 +27,9 @@ export function connectShortened(
   isSecure: boolean,
 ): NonNullable<ClientOptions['createConnection']> {
   function open(options: NetConnectOpts): Duplex {
-    // The path is that of the request; here it would be a socket in a folder.
-    const to = { ...options, path: undefined } as unknown as NetConnectOpts;
+    // The path is that of the request; here it would be a socket in a folder. `ws` sets no delay on
+    // a socket alone, and this is a stream to it.
+    const to = { ...options, path: undefined, noDelay: true } as unknown as NetConnectOpts;
     const socket = isSecure ? connectTls(to) : connect(to);
     const shortened = new EventShortener(kept);
     socket.once('error', (error) => shortened.destroy(error));

@@ -3,7 +3,7 @@ import { touchedBy } from '#test/support/gate/touched.ts';
 
 const cases: [test: string, changed: string][] = [
   ['test/e2e/start.real.test.ts', 'test/e2e/start.real.test.ts'],
-  ['test/integration/gateway/viewer.real.test.ts', 'src/roles/gateway/viewer/page.ts'],
+  ['test/integration/gateway/shared-viewer.real.test.ts', 'src/roles/gateway/viewer/page.ts'],
   ['test/contract/messaging/leases.quiet.test.ts', 'src/kernel/messaging/nats/leases.ts'],
   ['test/contract/browsers/browsers.real.test.ts', 'src/browsers/docker/start.ts'],
   ['test/contract/gateway.real.test.ts', 'src/roles/gateway/serve.ts'],
@@ -21,10 +21,10 @@ describe('a test is not touched', () => {
   it.each([
     ['test/e2e/start.real.test.ts', 'test/e2e/other.real.test.ts'],
     ['test/e2e/start.real.test.ts', 'test/support/start/service.ts'],
-    ['test/integration/gateway/viewer.real.test.ts', 'src/gateway.ts'],
+    ['test/integration/gateway/shared-viewer.real.test.ts', 'src/gateway.ts'],
     ['test/e2e/clients/cli.real.test.ts', 'src/apps/client/client.ts'],
     ['test/e2e/src.real.test.ts', 'package.json'],
-    ['test/integration/gateway/viewer.real.test.ts', 'src/roles/gateway/vnc/README.md'],
+    ['test/integration/gateway/shared-viewer.real.test.ts', 'src/roles/gateway/vnc/README.md'],
   ])('%s by a change of %s', (test, changed) => {
     expect(touchedBy(test, [changed])).toBeNull();
   });
