@@ -6,7 +6,7 @@ import shared, { DOCKER_SETUP, project } from './vitest.config.ts';
 const BESIDE = [
   'test/contract/browsers/browsers.real.test.ts',
   'test/contract/browsers/browsers-ends.real.test.ts',
-  'test/contract/browsers/browsers-screens.real.test.ts',
+  'test/contract/browsers/browsers-screens.long.test.ts',
   'test/contract/browsers/browsers-webdriver.real.test.ts',
   'test/contract/browsers/browsers-extensions.long.test.ts',
   'test/contract/browsers/browser-folders.real.test.ts',

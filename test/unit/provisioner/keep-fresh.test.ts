@@ -1,18 +1,20 @@
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { BrowserImage } from '#src/browsers/docker/browser-image.ts';
 import { keepFresh, type CurrentImage } from '#src/browsers/docker/current-image.ts';
+import { createVirtualTime, type VirtualTime } from '#test/support/time/virtual-time.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const quiet = { info: () => {}, warn: () => {} };
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+// Forty days: in vitest's fake time the polls of what else this process runs would pass them, too.
+let time: VirtualTime;
+beforeEach(() => void (time = createVirtualTime(1)));
 
 /** An image whose builds are counted; each fails as long as `isBroken`. */
 function open({ rebuildMs, age = 0 }: { rebuildMs: number | null; age?: number }) {
-  const state = { isBroken: false, rebuilds: 0, looks: 0, builtAt: Date.now() - age };
+  const state = { isBroken: false, rebuilds: 0, looks: 0, builtAt: time.now() - age };
   const image: CurrentImage = {
     now: () => ({ builtAt: state.builtAt }) as BrowserImage,
     onChange: () => {},
@@ -21,14 +23,16 @@ function open({ rebuildMs, age = 0 }: { rebuildMs: number | null; age?: number }
   async function rebuild(): Promise<void> {
     state.rebuilds += 1;
     if (state.isBroken) throw new Error('the mirror does not answer');
-    state.builtAt = Date.now();
+    state.builtAt = time.now();
   }
-  const fresh = keepFresh({ image, rebuild, rebuildMs, log: quiet });
+  const fresh = time.runAs({ isDead: false }, () =>
+    keepFresh({ image, rebuild, rebuildMs, log: quiet }),
+  );
   onTestFinished(() => fresh[Symbol.dispose]());
   return { state, fresh };
 }
 
-const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+const pass = (ms: number) => time.runUntil(() => false, ms);
 
 test('an image is rebuilt when it is a period old, and again a period later', async () => {
   const { state } = open({ rebuildMs: 7 * DAY });
