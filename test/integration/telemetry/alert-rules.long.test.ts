@@ -10,6 +10,7 @@ import { readText } from '#test/support/sources/source-files.ts';
 const RULES = 'deploy/prometheus/alerts.yaml';
 const DASHBOARD = 'deploy/grafana/browser-session-service.json';
 const CASES = 'test/integration/telemetry/alert-rules.yaml';
+const CASES_OF_DAYS = 'test/integration/telemetry/alert-rules-of-days.yaml';
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
 type Panel = { targets?: { expr: string }[] };
 const promtool = await findPromtool();
@@ -43,7 +44,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
     expect(text).toMatch(/severity: (?:page|ticket)/);
     expect(text).toContain(`runbook: deploy/runbook.md#${name.toLowerCase()}`);
     expect(readText('deploy/runbook.md')).toMatch(new RegExp(`^### ${name}$`, 'm'));
-    expect(readText(CASES)).toContain(`alertname="${name}"`);
+    expect(readText(CASES) + readText(CASES_OF_DAYS)).toContain(`alertname="${name}"`);
   });
 });
 
@@ -74,7 +75,7 @@ describe.runIf(promtool !== null)('promtool', () => {
   });
 
   it('sees each alert fire for its fault, and none for a service that is well', async () => {
-    const { code, output } = await run('test', 'rules', CASES);
+    const { code, output } = await run('test', 'rules', CASES, CASES_OF_DAYS);
     expect([code, output]).toEqual([0, expect.stringContaining('SUCCESS')]);
   });
 
