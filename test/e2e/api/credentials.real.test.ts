@@ -76,21 +76,21 @@ const hs256 = (secret: string, claims: JWTPayload, header: object = {}) =>
     createHmac('sha256', secret).update(signed).digest('base64url'),
   );
 
-/** Routes that write, read, and are the operator's: one guard is in front of all. */
-const some = [
+/** One route that writes, one that reads, one of the operator: all routes have the same guard. */
+const sampleRoutes = [
   { method: 'POST', path: '/api/sessions' },
   { method: 'GET', path: '/api/status' },
   { method: 'GET', path: '/api/operator/organizations' },
 ];
 
-/** Routes refuse the credential with the same bytes, and with the headers of every answer. */
+/** The routes refuse the credential with the same bytes, and with the headers of every answer. */
 async function expectRefused(
   client: ApiClient,
   authorization: string | null,
-  by = some,
+  refusing = sampleRoutes,
 ): Promise<void> {
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
-  for (const { method, path } of by) {
+  for (const { method, path } of refusing) {
     const { status, body, headers: got } = await client.send(method, path, { headers });
     expect([method, path, status]).toEqual([method, path, 401]);
     const message = 'A valid API key or token is required.';
@@ -109,7 +109,7 @@ describe('UNAUTHORIZED on every route is', () => {
     ['a JWT that is unsigned', `Bearer ${forge({ alg: 'none', typ: 'JWT' }, dev())}`],
   ])('%s', async (_, authorization) => {
     expect(routes.length).toBeGreaterThan(10);
-    expect(routes).toEqual(expect.arrayContaining(some));
+    expect(routes).toEqual(expect.arrayContaining(sampleRoutes));
     await expectRefused(bySecret, authorization, routes);
     await expectRefused(byKeySet, authorization, routes);
   });

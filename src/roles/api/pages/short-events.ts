@@ -27,8 +27,8 @@ export function connectShortened(
   isSecure: boolean,
 ): NonNullable<ClientOptions['createConnection']> {
   function open(options: NetConnectOpts): Duplex {
-    // The path is that of the request; here it would be a socket in a folder. `ws` sets no delay on
-    // a socket alone, and this is a stream to it.
+    // The path is that of the request; here it would be a socket in a folder. `ws` switches Nagle's
+    // delay off on the sockets that it opens, and not on a stream that it is given.
     const to = { ...options, path: undefined, noDelay: true } as unknown as NetConnectOpts;
     const socket = isSecure ? connectTls(to) : connect(to);
     const shortened = new EventShortener(kept);
