@@ -39,6 +39,7 @@ export const rooms = [
   'projections',
   'src/browsers',
   'src/commands',
+  'src/roles/api',
   'src/features',
   'src/roles',
   'src/start',
@@ -128,19 +129,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'projections',
     ...common,
   ],
-  'src/features': [...core, 'src/kernel/s3', 'src/browsers'],
+  // The features stand on the core, which imports none of them.
+  'src/features': [...core, 'src/kernel/config', 'src/kernel/s3', 'src/browsers', 'src/roles/api'],
   // The roles: none imports another.
-  'src/roles/api': [
-    ...core,
-    'src/kernel/history',
-    'src/browsers/extensions',
-    'src/browsers/link',
-    'src/features/archive',
-    'src/features/audit',
-    'src/features/profiles',
-    'src/features/recordings',
-    'src/features/webhooks',
-  ],
+  'src/roles/api': [...core, 'src/kernel/history', 'src/browsers/extensions', 'src/browsers/link'],
   'src/roles/provisioner': [
     ...core,
     'src/browsers',
@@ -177,7 +169,14 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/roles/api/dashboard/pages.ts',
   ],
   // What its users have: types of the service alone, which leave nothing behind.
-  'src/apps/client': ['events', 'src/roles/api/schemas', 'src/kernel/errors.ts'],
+  'src/apps/client': [
+    'events',
+    'src/roles/api/schemas',
+    'src/features/profiles/routes/schemas.ts',
+    'src/features/recordings/routes/schemas.ts',
+    'src/features/webhooks/routes/schemas.ts',
+    'src/kernel/errors.ts',
+  ],
   'src/apps/doctor': [...core, 'src/kernel/config', 'src/browsers', 'src/start'],
   'src/apps/cli': [
     ...core,
@@ -198,7 +197,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
 /** The folder of a feature, as `src/features/files`; null: the file is of none. */
 export function featureOf(path: string): string | null {
-  return /^src\/features\/[^/]+/.exec(path)?.[0] ?? null;
+  return /^src\/features\/[^/]+(?=\/)/.exec(path)?.[0] ?? null;
 }
 
 /** The folder of each role, and what composes it: a process loads those of its roles alone. */
@@ -207,8 +206,8 @@ export const roles: Readonly<Record<string, string>> = {
   'src/roles/provisioner': 'src/start/provisioner.ts',
   'src/roles/gateway': 'src/start/gateway.ts',
   'src/roles/timekeeper': 'src/start/timekeeper.ts',
-  'src/features/archive/archivist': 'src/start/archivist.ts',
-  'src/features/webhooks/sender': 'src/start/webhooks/compose-webhooks.ts',
+  'src/features/archive/archivist': 'src/start/archive/archivist.ts',
+  'src/features/webhooks/sender': 'src/features/webhooks/sender/compose.ts',
 };
 
 /** Files of a role's folder that others need too: the addresses and passwords of sessions. */
@@ -260,15 +259,15 @@ export function technologyOf(path: string): Technology | null {
   return found ?? null;
 }
 
-/** Files and folders that compose: they name the technologies. */
-const compositions = ['src/start', 'src/apps/doctor/compose.ts', 'test'];
+/** Folders that compose, and the files of that name: they name the technologies. */
+const compositions = ['src/start', 'src/features/feature.ts', 'test'];
 
 /** Whether a file may import another: one of a technology only from its own, or to compose. */
 export function mayAdapt({ path }: SourceFile, imported: string): boolean {
   const technology = technologyOf(imported);
   if (!isOurs(imported) || technology === null) return true;
   if (technologyOf(path) === technology) return true;
-  return compositions.some((composition) => isWithin(path, composition));
+  return path.endsWith('/compose.ts') || compositions.some((folder) => isWithin(path, folder));
 }
 
 /** Whether an import is a file of this project. */

@@ -1,9 +1,12 @@
 import { isOurs, isWithin, technologyOf } from './layers.ts';
 import type { SourceFile } from './support/sources/source-files.ts';
 
-/** Where a package may be imported: a folder, one file, or the adapters of a technology. */
+/**
+ * Where a package may be imported: a folder, one file, or the adapters of a technology. Routes are
+ * in the features' folders of that name.
+ */
 export const packages: Readonly<Record<string, readonly string[]>> = {
-  typebox: ['events', 'src/roles/api', 'src/roles/feed', 'src/apps/client'],
+  typebox: ['events', 'src/roles/api', 'routes', 'src/roles/feed', 'src/apps/client'],
   // Keys and JWTs of NATS are no part of an adapter.
   '@nats-io': [
     'jetstream',
@@ -13,7 +16,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['redis'],
   dockerode: ['docker'],
   '@kubernetes': ['kubernetes'],
-  fastify: ['src/roles/api'],
+  fastify: ['src/roles/api', 'routes'],
   '@modelcontextprotocol': ['src/roles/api/mcp'],
   '@fastify': ['src/roles/api'],
   '@scalar': ['src/roles/api/docs'],
@@ -106,5 +109,11 @@ export function isOwnJson(path: string): boolean {
 export function mayUse({ path }: SourceFile, imported: string): boolean {
   if (isOurs(imported) || imported.startsWith('node:') || isWithin(path, 'test')) return true;
   const places = packages[imported.split('/')[0] ?? ''] ?? [];
-  return places.some((place) => isWithin(path, place) || technologyOf(path) === place);
+  return places.some(
+    (place) => isWithin(path, place) || technologyOf(path) === place || isRoute(path, place),
+  );
+}
+
+function isRoute(path: string, place: string): boolean {
+  return place === 'routes' && /^src\/features\/[^/]+\/routes\//.test(path);
 }

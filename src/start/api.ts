@@ -1,10 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
-import { withArchivedRecords } from '#src/features/archive/archived-event-store.ts';
+import { features } from '#src/features/all.ts';
 import { watchArchiveBorder } from '#src/features/archive/open-once.ts';
 import { loadDashboard } from '#src/roles/api/dashboard/dashboard-files.ts';
 import { startApi } from '#src/roles/api/api.ts';
-import type { AuditSource } from '#src/roles/api/audit-export/audit-exports.ts';
 import type { OperatorParts } from '#src/roles/api/dependencies.ts';
 import { followCredentials, type Credentials } from '#src/roles/api/auth/api-keys.ts';
 import {
@@ -17,8 +16,8 @@ import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/roles/api
 import { createRedisRateLimiter } from '#src/roles/api/auth/rate-limit.redis.ts';
 import { watchCatchUp } from '#src/roles/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/roles/api/health/health-monitor.ts';
-import { openArchiveFiles } from './archive-files.ts';
-import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from './audit-key.ts';
+import { openArchiveFiles } from './archive/archive-files.ts';
+import { archiveKeyPlace, knownFingerprint } from './audit-key.ts';
 import { createArchiveSize } from './archive/archive-size.ts';
 import { registerServiceMetrics } from '#src/roles/api/health/service-metrics.ts';
 import { createDebuggerAddresses } from '#src/roles/api/sessions/debugger-addresses.ts';
@@ -29,7 +28,6 @@ import { dashboardFolder } from '#src/start/embedded/build/dashboard.mjs';
 import type { JwtConfig } from '#src/kernel/config/jwt.ts';
 import { createTickets } from '#src/roles/gateway/access/ticket.ts';
 import { createDriverUrl } from '#src/roles/gateway/access/urls.ts';
-import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamSizes } from '#src/kernel/event-store/jetstream/jetstream-stream-sizes.ts';
 import { watchStoreIdentity } from '#src/kernel/event-store/store-identity.ts';
 import { createDrivers } from '#src/roles/api/webdriver/drivers.ts';
@@ -41,7 +39,7 @@ import { auditArchive } from '#src/features/archive/audit-archive.ts';
 import { answerCallouts } from '#src/features/nats-tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/features/nats-tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
-import { webhookParts } from './webhooks/webhook-parts.ts';
+import { loadRoutes } from './features.ts';
 
 /** Connections of a process that are no event streams; a client keeps its own for 72 s. */
 const REQUESTS_MAX = 10_000;
@@ -83,7 +81,6 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     proxyPasswords: infrastructure.proxyPasswords,
     health,
     completeFrom: border.completeFrom,
-    audit: composeAudit(infrastructure),
     createWaitMs: config.api.createWaitMs,
     queue: config.queue,
     queueTimeoutMs: config.queue.timeoutMs,
@@ -95,7 +92,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     transfers: createTransfers(placesFor(infrastructure.objects.putBytes)),
     filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
-    webhooks: webhookParts(infrastructure),
+    added: await loadRoutes(features, (api) => api.open(infrastructure)),
     dashboard: await readDashboard(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
@@ -170,19 +167,6 @@ function composeMetrics(infrastructure: Infrastructure): void {
     readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
     retainEndedMs: config.archive.retainEndedMs,
   });
-}
-
-/**
- * The api processes of an event store have to share the key that signs audits, so only a process
- * that is alone may make one.
- */
-function composeAudit({ config, connection, context, openArchive }: Infrastructure): AuditSource {
-  const mayMakeKey = config.natsUrl === null || config.roles.includes('archivist');
-  const stored = createJetStreamRawRecords(connection);
-  return {
-    records: withArchivedRecords(stored, context.eventStore, openArchive),
-    findSigner: () => (mayMakeKey ? openAuditKey(config) : findAuditKey(config)),
-  };
 }
 
 function operatorParts(infrastructure: Infrastructure): OperatorParts {

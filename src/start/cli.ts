@@ -3,7 +3,7 @@ import { createHeadReader } from '#src/features/archive/head.ts';
 import { openOnce, type OpenArchive } from '#src/features/archive/open-once.ts';
 import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/features/archive/archivist/archivist.ts';
-import { openArchiveFiles } from './archive-files.ts';
+import { openArchiveFiles } from './archive/archive-files.ts';
 import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import { ServiceNotFoundError } from './find-service.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
@@ -97,7 +97,7 @@ export async function openService(
       return sweepDependencies({ config, connection, objects, context });
     },
     async openArchivist() {
-      const { archivistDependencies } = await import('./archivist.ts');
+      const { archivistDependencies } = await import('./archive/archivist.ts');
       return archivistDependencies({
         config,
         connection,

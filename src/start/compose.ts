@@ -1,8 +1,10 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
+import { features } from '#src/features/all.ts';
 import type { RoleName } from '#src/kernel/config/config.ts';
 import { openInfrastructure, type ComposeOptions } from './infrastructure.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { readCertificateEnds } from '#src/start/certificate-facts.ts';
+import { startFeatures } from './features.ts';
 import {
   composeTelemetry,
   watchCertificateEnds,
@@ -45,7 +47,7 @@ export async function compose(options: ComposeOptions): Promise<Service> {
   if (roles.timekeeper) stack.use(await roles.timekeeper.composeTimekeeper(infrastructure));
   if (roles.archivist) stack.use(await roles.archivist.composeArchivist(infrastructure));
   if (roles.objectSweep) stack.use(await roles.objectSweep.composeObjectSweep(infrastructure));
-  if (roles.webhooks) stack.use(await roles.webhooks.composeWebhooks(infrastructure));
+  await startFeatures(features, options.config.roles, infrastructure, stack);
   const provisioner = roles.provisioner
     ? stack.use(await roles.provisioner.composeProvisioner(infrastructure))
     : null;
@@ -72,16 +74,15 @@ export async function compose(options: ComposeOptions): Promise<Service> {
 async function loadRoles(names: readonly RoleName[]) {
   const load = <Part>(role: RoleName, part: () => Promise<Part>) =>
     names.includes(role) ? part() : null;
-  const [api, projector, provisioner, gateway, timekeeper, archivist, objectSweep, webhooks] =
+  const [api, projector, provisioner, gateway, timekeeper, archivist, objectSweep] =
     await Promise.all([
       load('api', () => import('./api.ts')),
       load('projector', () => import('./projector.ts')),
       load('provisioner', () => import('./provisioner.ts')),
       load('gateway', () => import('./gateway.ts')),
       load('timekeeper', () => import('./timekeeper.ts')),
-      load('archivist', () => import('./archivist.ts')),
+      load('archivist', () => import('./archive/archivist.ts')),
       load('archivist', () => import('./objects/object-sweep.ts')),
-      load('webhooks', () => import('./webhooks/compose-webhooks.ts')),
     ]);
-  return { api, projector, provisioner, gateway, timekeeper, archivist, objectSweep, webhooks };
+  return { api, projector, provisioner, gateway, timekeeper, archivist, objectSweep };
 }

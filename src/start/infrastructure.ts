@@ -1,13 +1,14 @@
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
-import { withArchive } from '#src/features/archive/archived-event-store.ts';
+import { withArchive, withArchivedRecords } from '#src/features/archive/archived-event-store.ts';
 import { createHeadReader } from '#src/features/archive/head.ts';
 import { openOnce, type OpenArchive } from '#src/features/archive/open-once.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
+import type { AuditKey } from './audit-key.ts';
 import { createFaultReport } from './archive/archive-faults.ts';
-import { openArchiveFiles } from './archive-files.ts';
+import { openArchiveFiles } from './archive/archive-files.ts';
 import { openObjectStore } from './objects/open-object-store.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
@@ -20,7 +21,11 @@ import { createProxyPasswords, type ProxyPasswords } from '#src/features/egress/
 import { createVncSecret } from '#src/roles/gateway/access/vnc-secret.ts';
 import { connectJetStream } from '#src/kernel/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jetstream-raw-records.ts';
+import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { createJetStreamEventStore } from '#src/kernel/event-store/jetstream/jetstream-event-store.ts';
+import { createOwnAddresses, type OwnAddresses } from '#src/kernel/host/own-addresses.ts';
+import { createNameResolver, type ResolveName } from '#src/kernel/host/resolve-name.ts';
 import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
 import { withSharedSubscription } from '#src/kernel/event-store/shared-subscription.ts';
 import { createStateCache } from '#src/kernel/event-store/state-cache.ts';
@@ -58,6 +63,13 @@ export type Infrastructure = ComposeOptions &
     /** Its event store includes the archive. */
     context: CommandContext;
     openArchive: OpenArchive;
+    /** The stored records of the log, archived ones included. */
+    records: RawRecords;
+    /** The key that signs audits; null: this process has none. */
+    findSigner: () => Promise<AuditKey | null>;
+    resolveName: ResolveName;
+    /** What no connection that a caller asks for may lead to. */
+    ownAddresses: OwnAddresses;
     /** Files, profiles, recordings, thumbnails and extensions. */
     objects: OwnedObjects;
     /** False while this process cannot read from the event store. */
@@ -122,11 +134,20 @@ export async function openInfrastructure(
   const { bytes: masterKey } = options.masterKeys.current;
   const tickets = createTickets(masterKey);
   const { publicWsUrl, publicWssUrl } = config.gateway;
+  const resolveName = createNameResolver();
   return {
     ...options,
     connection,
     context,
     openArchive,
+    records: withArchivedRecords(
+      createJetStreamRawRecords(connection),
+      context.eventStore,
+      openArchive,
+    ),
+    findSigner: () => findSigner(config),
+    resolveName,
+    ownAddresses: createOwnAddresses(config.ownHosts, resolveName),
     objects: withAccounts(
       stack.use(await openObjectStore(config.objects, connection)),
       createJetStreamAccounts(connection),
@@ -144,6 +165,16 @@ export async function openInfrastructure(
     proxyPasswords: createProxyPasswords(options.masterKeys),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
+}
+
+/**
+ * The api processes of an event store have to share the key that signs audits, so only a process
+ * that is alone may make one.
+ */
+async function findSigner(config: Config): Promise<AuditKey | null> {
+  const mayMakeKey = config.natsUrl === null || config.roles.includes('archivist');
+  const { findAuditKey, openAuditKey } = await import('./audit-key.ts');
+  return mayMakeKey ? openAuditKey(config) : findAuditKey(config);
 }
 
 /** What each role follows beside sessions and their ledgers; null: everything. */

@@ -23,7 +23,6 @@ import { coresOf, readHost, type HostScope } from '#src/roles/provisioner/pool/h
 import { countStarts, measureLaunches, watchAge } from '#src/roles/provisioner/metrics.ts';
 import { createExtensionsOf } from '#src/browsers/extensions/extension-source.ts';
 import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
-import { createNameResolver } from '#src/kernel/host/resolve-name.ts';
 import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { startProvisioner } from '#src/roles/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -47,7 +46,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
       passwords: infrastructure.proxyPasswords,
       own: createOwnAddresses(
         [...config.ownHosts, advertisedAddress(config)],
-        createNameResolver(),
+        infrastructure.resolveName,
       ),
     }),
     files,

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type * as schemas from '#src/roles/api/schemas/profiles.ts';
+import type * as schemas from '#src/features/profiles/routes/schemas.ts';
 import { queryOf, type CallOptions, type Requester } from './requester.ts';
 
 export type Profile = Static<typeof schemas.Profile>;

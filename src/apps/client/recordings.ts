@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type * as schemas from '#src/roles/api/schemas/recordings.ts';
+import type * as schemas from '#src/features/recordings/routes/schemas.ts';
 import { openContent, type FileContent } from './file-content.ts';
 import { ServiceError } from './failures.ts';
 import type { CallOptions, Requester } from './requester.ts';

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type * as schemas from '#src/roles/api/schemas/webhooks.ts';
+import type * as schemas from '#src/features/webhooks/routes/schemas.ts';
 import { queryOf, type CallOptions, type Requester } from './requester.ts';
 
 /** A URL that the organization's events are sent to. */

@@ -1,13 +1,8 @@
-import { verifyArchive, type ArchiveVerdict } from '#src/features/archive/verify/verify.ts';
+import { verifyArchive } from '#src/features/archive/verify/verify.ts';
 import { createHeadReader } from '#src/features/archive/head.ts';
 import type { ArchiveFiles } from '#src/features/archive/archive-files.ts';
+import type { ArchiveReport } from '#src/commands/operator/archive-report.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
-
-export type ArchiveReport = ArchiveVerdict & {
-  agrees: boolean;
-  /** Fingerprint of the key that must have signed; null: this process has none. */
-  signer: string | null;
-};
 
 type ArchiveParts = {
   eventStore: EventStore;

@@ -4,12 +4,13 @@ import { isId } from '#events/subjects.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
-import type { ArchiveReport } from '#src/features/archive/audit-archive.ts';
+import type { ArchiveReport } from '#src/commands/operator/archive-report.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { ReaderWatch } from '#src/kernel/telemetry/reader-watch.ts';
 import type { Tiers } from '#src/kernel/domain/organization/tiers.ts';
 import { newId } from '#src/kernel/ids.ts';
 import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
+import type { OwnAddresses } from '#src/kernel/host/own-addresses.ts';
 import type { McpSessions } from '#src/kernel/messaging/mcp-sessions.ts';
 import type { ServerQuestions } from '#src/kernel/messaging/server-questions.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
@@ -18,10 +19,6 @@ import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/kernel/event-store/session-events.ts';
 import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
-import type { AddressRules } from '#src/features/webhooks/addresses.ts';
-import type { WebhookSecrets } from '#src/features/webhooks/signature.ts';
-import type { WebhookRecords } from '#src/features/webhooks/webhook-records.ts';
-import type { AuditSource } from './audit-export/audit-exports.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
 import type { DashboardFiles } from './dashboard/dashboard-files.ts';
 import type { EventFeed } from './event-stream/event-feed.ts';
@@ -79,6 +76,8 @@ export type ApiDependencies = {
   objects: ObjectStore;
   /** The uploads and downloads of this process that are under way. */
   transfers: Transfers;
+  /** What no connection that a caller asks for may lead to. */
+  ownAddresses: Pick<OwnAddresses, 'isOwnHost'>;
   /** How long files are kept after the end of their session. */
   filesRetainMs: number;
   /** Where a gateway takes WebDriver's commands, of a caller whose credential was just checked. */
@@ -91,18 +90,11 @@ export type ApiDependencies = {
   /** The MCP sessions of all processes, and how long one's client may be away. */
   mcp: { sessions: McpSessions; graceMs: number };
   feed: EventFeed;
-  audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
   /** The bearer token of the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;
   /** Names of this machine in the configuration, by which a client on it may read its health. */
   ownHosts: readonly string[];
-  /** What webhooks' routes need beside. */
-  webhooks: {
-    records: Pick<WebhookRecords, 'load' | 'attempts'>;
-    secretOf: WebhookSecrets['secretOf'];
-    rules: AddressRules;
-  };
   /** What operators may see and change beside. */
   operator: OperatorParts;
   /** Checks whether the credential of an open stream is still valid. */

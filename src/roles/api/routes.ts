@@ -1,9 +1,9 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { ApiDependencies } from './dependencies.ts';
 import type { ApiServer } from './http/route.ts';
 import { extensions } from './routes/extensions/extensions.ts';
 import { uploadExtension } from './routes/extensions/upload-extension.post.ts';
 import { allowOrigins } from './routes/organization/allow-origins.put.ts';
-import { exportAudit } from './routes/organization/export-audit.get.ts';
 import { getOrganization } from './routes/organization/get-organization.get.ts';
 import { issueKey } from './routes/organization/issue-key.post.ts';
 import { listKeys } from './routes/organization/list-keys.get.ts';
@@ -21,15 +21,12 @@ import { operatorQueue } from './routes/operator/queue.get.ts';
 import { operatorReadModels } from './routes/operator/read-models.ts';
 import { operatorServers } from './routes/operator/servers.ts';
 import { oneCallRoutes } from './routes/pages/one-call.post.ts';
-import { sessionRecording } from './routes/recordings/recording.get.ts';
 import { serveDashboard } from './routes/service/dashboard.get.ts';
 import { serveDocuments } from './routes/service/documents.get.ts';
 import { serviceHealth } from './routes/service/health.get.ts';
 import { serviceMetrics } from './routes/service/metrics.get.ts';
 import { serviceReady } from './routes/service/ready.get.ts';
 import { serviceStatus } from './routes/service/status.get.ts';
-import { profileRoutes } from './routes/profiles/profiles.ts';
-import { saveProfile } from './routes/profiles/save-profile.post.ts';
 import { createSession } from './routes/sessions/create-session.post.ts';
 import { extendSession } from './routes/sessions/extend-session.post.ts';
 import { getSession } from './routes/sessions/get-session.get.ts';
@@ -52,16 +49,21 @@ import { requestHandoff } from './routes/steering/request-handoff.post.ts';
 import { sessionShares } from './routes/steering/shares.ts';
 import { takeHandoff } from './routes/steering/take-handoff.post.ts';
 import { updateSession } from './routes/sessions/update-session.patch.ts';
-import { deliveries } from './routes/webhooks/deliveries.ts';
-import { webhooks } from './routes/webhooks/webhooks.ts';
 import { webDriver } from './routes/webdriver/webdriver.ts';
 import { serveMcp } from './mcp/mcp.ts';
 import { createPoolSeries } from './operator/pool-query.ts';
 import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
 
-/** Registers every operation of the API, in the order of the documentation. */
-export function registerRoutes(server: ApiServer, dependencies: ApiDependencies): void {
+/** Registers the operations that an optional part of the service adds. */
+export type AddRoutes = (server: ApiServer, dependencies: ApiDependencies) => void;
+
+/** Registers every operation of the API. @param added each on a scope of its own */
+export function registerRoutes(
+  server: ApiServer,
+  dependencies: ApiDependencies,
+  added: readonly AddRoutes[],
+): void {
   const past = createHistoryReader(dependencies);
   const series = createPoolSeries(past, () => dependencies.context.now());
   const waitingPlaces = createWaitingPlaces(dependencies, past);
@@ -80,7 +82,6 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   stopSessions(server, dependencies);
   sessionScreenshot(server, dependencies);
   sessionThumbnail(server, dependencies);
-  sessionRecording(server, dependencies);
   sessionFiles(server, dependencies);
   writeFiles(server, dependencies);
   requestHandoff(server, dependencies);
@@ -88,12 +89,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   takeHandoff(server, dependencies);
   completeHandoff(server, dependencies);
   sessionShares(server, dependencies);
-  profileRoutes(server, dependencies);
-  saveProfile(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
-  webhooks(server, dependencies);
-  deliveries(server, dependencies);
   uploadExtension(server, dependencies);
   extensions(server, dependencies);
   getOrganization(server, dependencies);
@@ -102,7 +99,6 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   issueKey(server, dependencies);
   revokeKey(server, dependencies);
   organizationUsage(server, dependencies);
-  exportAudit(server, dependencies);
   organizationPool(server, series);
   organizationQueue(server, waitingPlaces);
   getOperator(server);
@@ -122,4 +118,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   serveMcp(server, dependencies);
   serveDocuments(server);
   serveDashboard(server, dependencies.dashboard);
+  for (const addRoutes of added)
+    server.register(async (scope) =>
+      addRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), dependencies),
+    );
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { openFolderFiles } from '#src/features/archive/archive-files.folder.ts';
 import { CorruptSegment, dataName, indexName } from '#src/features/archive/manifest.ts';
 import type { WrittenSegment } from '#src/features/archive/read-back.ts';
-import { readBackInThread } from '#src/start/read-back-thread.ts';
+import { readBackInThread } from '#src/start/archive/read-back-thread.ts';
 import { recordsFrom, seal } from '#test/support/archive/archive.fixture.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 import { errorOf, type ApiClient, type Sent } from '#test/support/clients/api-client.ts';
 import { startCommandLoad, named, type CommandLoad } from '#test/support/load/command-load.ts';
 

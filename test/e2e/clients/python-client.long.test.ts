@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createClient, type Client } from '#src/apps/client/client.ts';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 import { installPython } from '#test/support/clients/python-packages.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';

@@ -3,7 +3,7 @@ import { Compile } from 'typebox/schema';
 import { describe, expect, test } from 'vitest';
 import type { DocumentSchema } from '#src/roles/api/docs/openapi-document.ts';
 import { formatDuration, parseDuration } from '#src/kernel/domain/session/duration.ts';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';

@@ -4,7 +4,7 @@ import type { DocumentOperation, DocumentSchema } from '#src/roles/api/docs/open
 import { errorContexts } from '#src/roles/api/docs/error-contexts.ts';
 import { errors, type ErrorName } from '#src/kernel/errors.ts';
 import { readText } from '#test/support/sources/source-files.ts';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 
 const document = await readOpenApi();
 const { components, paths } = document;
@@ -19,9 +19,6 @@ describe('the document', () => {
     expect(documented).toEqual([
       'POST /api/sessions',
       'GET /api/sessions',
-      'POST /api/screenshot',
-      'POST /api/pdf',
-      'POST /api/content',
       'GET /api/sessions/{id}',
       'PATCH /api/sessions/{id}',
       'DELETE /api/sessions/{id}',
@@ -35,6 +32,9 @@ describe('the document', () => {
       'POST /api/sessions/stop',
       'GET /api/sessions/{id}/screenshot',
       'GET /api/sessions/{id}/thumbnail',
+      'POST /api/screenshot',
+      'POST /api/pdf',
+      'POST /api/content',
       'GET /api/sessions/{id}/recording',
       'GET /api/sessions/{id}/recording/{segment}',
       'GET /api/sessions/{id}/files',
@@ -77,9 +77,9 @@ describe('the document', () => {
       'POST /api/keys',
       'DELETE /api/keys/{key_id}',
       'GET /api/usage',
-      'GET /api/audit/export',
       'GET /api/pool',
       'GET /api/queue',
+      'GET /api/audit/export',
       'GET /api/operator',
       'GET /api/operator/organizations',
       'GET /api/operator/servers',

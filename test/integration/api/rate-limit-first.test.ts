@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

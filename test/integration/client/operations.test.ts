@@ -1,6 +1,6 @@
 import { expect, it, test } from 'vitest';
 import type { Client } from '#src/apps/client/client.ts';
-import { readOpenApi } from '#src/roles/api/read-openapi.ts';
+import { readOpenApi } from '#src/start/read-openapi.ts';
 import { json, startScripted, stream } from '#test/support/clients/scripted-service.ts';
 
 const NEW = { name: 'n' };

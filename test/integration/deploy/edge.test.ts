@@ -3,6 +3,8 @@ import { registerRoutes } from '#src/roles/api/routes.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { buildServer } from '#src/roles/api/http/server.ts';
 import { readerSilenceMs, wayOf, ways } from '#src/start/edge/ways.ts';
+import { features } from '#src/features/all.ts';
+import { loadRoutes } from '#src/start/features.ts';
 import { parseRoute } from '#src/roles/gateway/routes.ts';
 import { createLogger } from '#src/kernel/telemetry/logger.ts';
 import { readText } from '#test/support/sources/source-files.ts';
@@ -13,6 +15,7 @@ type Route = { url: string; bodyLimit: number };
 
 async function apiRoutes(): Promise<Route[]> {
   const routes: Route[] = [];
+  const added = await loadRoutes(features, () => ({}));
   const limits = { requestsPerMinute: 1, concurrentSessions: 1, credits: 1, queueWeight: 1 };
   await using server = buildServer({
     routes(scope) {
@@ -20,7 +23,7 @@ async function apiRoutes(): Promise<Route[]> {
       scope.addHook('onRoute', ({ url, bodyLimit }) => {
         routes.push({ url, bodyLimit: bodyLimit ?? usual });
       });
-      registerRoutes(scope, {} as ApiDependencies);
+      registerRoutes(scope, {} as ApiDependencies, added);
     },
     gatekeeper: {
       authenticate: () => null,

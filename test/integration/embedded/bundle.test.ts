@@ -24,7 +24,7 @@ const PROGRAMS = [
   'src/roles/gateway/bidi/bidi-program.ts',
   'src/features/profiles/list-contents.ts',
   'src/browsers/extensions/extension-program.ts',
-  'src/start/read-back.worker.ts',
+  'src/start/archive/read-back.worker.ts',
 ];
 
 test('a program of the bundle says the same as its source: places, lazy parts, lines of errors', async () => {

@@ -10,6 +10,7 @@ import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
+import { features } from '#src/features/all.ts';
 import { createSigner } from '#src/features/archive/signature.ts';
 import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
@@ -51,6 +52,7 @@ import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
 import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { createProxyPasswords } from '#src/features/egress/proxy-password.ts';
 import { startProvisioner } from '#src/roles/provisioner/provisioner.ts';
+import { loadRoutes } from '#src/start/features.ts';
 import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 import { startTimekeeper } from '#src/roles/timekeeper/timekeeper.ts';
 import { eventually } from './service.ts';
@@ -207,13 +209,14 @@ export async function startApp(
   } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
+  const ownAddresses = createOwnAddresses(['bss.example.org'], async () => [OWN]);
   const webhooks = {
     records: createMemoryWebhookRecords(),
     ...createWebhookSecrets(createMasterKeys([Buffer.alloc(32, 'key')])),
     rules: {
       allowsPrivate: changes.allowsPrivateWebhooks ?? false,
       resolve: resolveForTests,
-      own: createOwnAddresses(['bss.example.org'], async () => [OWN]),
+      own: ownAddresses,
     },
   };
   const take = createLocalLimiter(now);
@@ -226,6 +229,7 @@ export async function startApp(
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,
     proxyPasswords,
+    ownAddresses,
     driverUrl: () => 'http://127.0.0.1:9/webdriver/no-gateway',
     drivers: createDrivers(),
     addresses: {
@@ -259,16 +263,20 @@ export async function startApp(
     metricsToken: null,
     ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
+    authenticate,
+    dashboard: new Map(),
+  };
+  /** What the routes of features need of this process. */
+  const opened: Record<string, unknown> = {
+    webhooks,
     audit: {
       records: createMemoryRecords(context.eventStore),
       findSigner: () => Promise.resolve(signer),
     },
-    webhooks,
-    authenticate,
-    dashboard: new Map(),
   };
+  const added = await loadRoutes(features, (_, name) => opened[name]);
   const server = buildServer({
-    routes: (scope) => registerRoutes(scope, dependencies),
+    routes: (scope) => registerRoutes(scope, dependencies, added),
     gatekeeper: {
       authenticate,
       rateLimiter: {

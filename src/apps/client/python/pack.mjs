@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readOpenApi } from '../../../roles/api/read-openapi.ts';
+import { readOpenApi } from '../../../start/read-openapi.ts';
 
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));

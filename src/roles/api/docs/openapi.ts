@@ -114,9 +114,18 @@ function complete(made: object): OpenApiDocument {
     const body = requestBody?.content['application/json']?.schema;
     if (requestBody !== undefined) requestBody.required = (body?.required ?? []).length > 0;
   }
-  document.paths = toComponents(document.paths, schemas) as OpenApiDocument['paths'];
+  document.paths = toComponents(inOrder(document), schemas) as OpenApiDocument['paths'];
   document.components = { ...document.components, schemas, headers: sharedHeaders };
   return document;
+}
+
+/** The paths in the order of their tags, wherever their routes were registered. */
+function inOrder({ tags, paths }: OpenApiDocument): OpenApiDocument['paths'] {
+  const names = tags.map(({ name }) => name);
+  const placeOf = (path: OpenApiDocument['paths'][string]) =>
+    names.indexOf(Object.values(path)[0]?.tags[0] ?? '');
+  const sorted = Object.entries(paths).toSorted(([, a], [, b]) => placeOf(a) - placeOf(b));
+  return Object.fromEntries(sorted);
 }
 
 /**

@@ -10,7 +10,7 @@ const ENTRIES = [
   'src/roles/gateway/bidi/bidi-program.ts',
   'src/features/profiles/list-contents.ts',
   'src/browsers/extensions/extension-program.ts',
-  'src/start/read-back.worker.ts',
+  'src/start/archive/read-back.worker.ts',
 ];
 /** Packages that few processes load, or that find files of theirs by their own path. */
 const EXTERNAL =

@@ -7,7 +7,7 @@ import { encode } from '#events/codec.ts';
 import {
   createAuditExports,
   type AuditExports,
-} from '#src/roles/api/audit-export/audit-exports.ts';
+} from '#src/features/audit/routes/audit-exports.ts';
 import { errors } from '#src/kernel/errors.ts';
 import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { recordOf, verdictOnFile } from '#test/support/audit-file.ts';

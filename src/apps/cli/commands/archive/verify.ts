@@ -4,7 +4,7 @@ import {
   type ArchiveVerdict,
   type VerifyOptions,
 } from '#src/features/archive/verify/verify.ts';
-import { openArchiveFiles } from '#src/start/archive-files.ts';
+import { openArchiveFiles } from '#src/start/archive/archive-files.ts';
 import { archiveKeyPlace, knownFingerprint } from '#src/start/audit-key.ts';
 import { readConfig, type Config } from '#src/kernel/config/config.ts';
 import { integer, textUpTo } from '../../arguments.ts';

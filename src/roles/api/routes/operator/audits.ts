@@ -1,6 +1,6 @@
 import { reject } from '#src/kernel/errors.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
-import type { ArchiveReport } from '#src/features/archive/audit-archive.ts';
+import type { ArchiveReport } from '#src/commands/operator/archive-report.ts';
 import { auditLedgers, type LedgerReport } from '#src/commands/operator/audit-ledgers.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';

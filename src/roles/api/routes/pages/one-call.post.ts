@@ -165,7 +165,7 @@ async function answerCall(
     now: dependencies.context.now(),
     maxLifetimeMs: dependencies.maxLifetimeMs,
     passwords: dependencies.proxyPasswords,
-    isOwnHost: dependencies.webhooks.rules.own.isOwnHost,
+    isOwnHost: dependencies.ownAddresses.isOwnHost,
   });
   if (isRejection(session)) return sendRejection(reply, session);
   const { organizationId } = caller;

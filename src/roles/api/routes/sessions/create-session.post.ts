@@ -107,7 +107,7 @@ async function create(
     now: dependencies.context.now(),
     maxLifetimeMs: dependencies.maxLifetimeMs,
     passwords: dependencies.proxyPasswords,
-    isOwnHost: dependencies.webhooks.rules.own.isOwnHost,
+    isOwnHost: dependencies.ownAddresses.isOwnHost,
     mcpSessionId: request.door?.mcpSessionId,
   });
   if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import type { Webhook as StoredWebhook } from '#events/organization/webhook.ts';
 import type { AttemptRecord } from '#src/features/webhooks/webhook-records.ts';
 import type { Outcome, Progress } from '#src/features/webhooks/progress.ts';
-import { Count, Nullable, Timestamp, Words } from './fields.ts';
+import { Count, Nullable, Timestamp, Words } from '#src/roles/api/schemas/fields.ts';
 
 /** Schemas of webhooks and of the attempts at their deliveries. */
 

@@ -1,8 +1,10 @@
+import { features } from '#src/features/all.ts';
 import { createLogger } from '#src/kernel/telemetry/logger.ts';
-import type { ApiDependencies } from './dependencies.ts';
-import type { OpenApiDocument } from './docs/openapi-document.ts';
-import { buildServer } from './http/server.ts';
-import { registerRoutes } from './routes.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import type { OpenApiDocument } from '#src/roles/api/docs/openapi-document.ts';
+import { buildServer } from '#src/roles/api/http/server.ts';
+import { registerRoutes } from '#src/roles/api/routes.ts';
+import { loadRoutes } from './features.ts';
 
 /** No request but the one for the document arrives, which needs no credential. */
 const LIMITS = {
@@ -14,8 +16,9 @@ const LIMITS = {
 
 /** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
 export async function readOpenApi(): Promise<OpenApiDocument> {
+  const added = await loadRoutes(features, () => ({}));
   await using server = buildServer({
-    routes: (scope) => registerRoutes(scope, {} as ApiDependencies),
+    routes: (scope) => registerRoutes(scope, {} as ApiDependencies, added),
     gatekeeper: {
       authenticate: () => null,
       rateLimiter: { take: () => Promise.reject(new Error('no caller')), isShared: () => true },

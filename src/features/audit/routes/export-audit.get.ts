@@ -2,13 +2,13 @@ import { Type, type Static } from 'typebox';
 import { scopeOf } from '#src/features/audit/scope.ts';
 import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
 import { readMomentOrDate } from '#src/kernel/moment.ts';
-import { createAuditExports } from '../../audit-export/audit-exports.ts';
-import type { ApiDependencies } from '../../dependencies.ts';
-import { acceptsCoding } from '../../docs/prepared-document.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { timeParameter } from '../../schemas/time-parameter.ts';
+import { createAuditExports, type AuditSource } from './audit-exports.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { acceptsCoding } from '#src/roles/api/docs/prepared-document.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { timeParameter } from '#src/roles/api/schemas/time-parameter.ts';
 
 const AuditQuery = Type.Object(
   {
@@ -21,7 +21,7 @@ const AuditQuery = Type.Object(
 /** GET /api/audit/export: the organization's records, chained and signed, as NDJSON. */
 export function exportAudit(
   server: ApiServer,
-  dependencies: Pick<ApiDependencies, 'context' | 'audit'>,
+  dependencies: Pick<ApiDependencies, 'context'> & { audit: AuditSource },
 ): void {
   const { context } = dependencies;
   const exports = createAuditExports(dependencies);

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { ProfileState, ProfileVersion as Version } from '#events/profile.ts';
-import { Count, Nullable, Timestamp } from './fields.ts';
-import { LINE } from './requests.ts';
+import { Count, Nullable, Timestamp } from '#src/roles/api/schemas/fields.ts';
+import { LINE } from '#src/roles/api/schemas/requests.ts';
 
 /** Schemas of profiles. */
 

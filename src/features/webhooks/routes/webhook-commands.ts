@@ -5,13 +5,21 @@ import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import type { WebhookCommand } from '#src/kernel/domain/organization/webhooks.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
-import { flawByName, type UrlFlaw } from '#src/features/webhooks/addresses.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
+import { flawByName, type AddressRules, type UrlFlaw } from '../addresses.ts';
+import type { WebhookSecrets } from '../signature.ts';
+import type { WebhookRecords } from '../webhook-records.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
 
 /** What the routes of webhooks share. */
 
-export type Dependencies = Pick<ApiDependencies, 'context' | 'webhooks'>;
+/** What the routes of webhooks need beside the core's dependencies. */
+export type WebhookParts = {
+  records: Pick<WebhookRecords, 'load' | 'attempts'>;
+  secretOf: WebhookSecrets['secretOf'];
+  rules: AddressRules;
+};
+export type Dependencies = Pick<ApiDependencies, 'context'> & { webhooks: WebhookParts };
 
 /** Decides commands on the caller's organization, in their order. @returns the webhook after it */
 export async function command(

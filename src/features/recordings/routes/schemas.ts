@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { RECORDING_GAP_REASONS, recordingGapReasons } from '#events/session/recording.ts';
-import { Count, Nullable, Timestamp, Words } from './fields.ts';
+import { Count, Nullable, Timestamp, Words } from '#src/roles/api/schemas/fields.ts';
 
 /** Schemas of recordings. */
 

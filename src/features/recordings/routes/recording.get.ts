@@ -3,15 +3,15 @@ import { isId } from '#events/subjects.ts';
 import { isRejection, reject } from '#src/kernel/errors.ts';
 import { parseSegmentKey, recordingPrefix } from '#src/features/recordings/keys.ts';
 import { readRecordingIndex } from '#src/features/recordings/recording-index.ts';
-import { loadSession, type ApiDependencies } from '../../dependencies.ts';
-import { sendPaced } from '../../files/paced-body.ts';
-import { goneSignal } from '../../http/client-gone.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { presentRecording } from '../../schemas/present-recording.ts';
-import { Recording, SegmentPath } from '../../schemas/recordings.ts';
-import { SessionPath } from '../../schemas/requests.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendPaced } from '#src/roles/api/files/paced-body.ts';
+import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { presentRecording } from './present-recording.ts';
+import { Recording, SegmentPath } from './schemas.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'transfers'>;
 

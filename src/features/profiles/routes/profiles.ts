@@ -15,11 +15,11 @@ import { profilesMax } from '#src/kernel/domain/profile/profile.ts';
 import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { archivesOf } from '#src/features/profiles/profile-vault.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
-import { loadSession, requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { invalid } from '../../http/validation.ts';
-import { limitParameter } from '../../schemas/paging.ts';
+import { loadSession, requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { invalid } from '#src/roles/api/http/validation.ts';
+import { limitParameter } from '#src/roles/api/schemas/paging.ts';
 import {
   CreateProfileBody,
   presentProfile,
@@ -28,7 +28,7 @@ import {
   ProfileList,
   ProfilePath,
   ProfileRemoved,
-} from '../../schemas/profiles.ts';
+} from './schemas.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'views' | 'objects'>;
 

@@ -4,10 +4,10 @@ import { newId } from '#src/kernel/ids.ts';
 import type { WebhookCommand } from '#src/kernel/domain/organization/webhooks.ts';
 import { shownAddress } from '#src/features/webhooks/addresses.ts';
 import { GRACE_MS } from '#src/features/webhooks/signature.ts';
-import { typesOf } from '../../event-stream/event-query.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
+import { typesOf } from '#src/roles/api/event-stream/event-query.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
 import {
   presentWebhook,
   RotatedSecret,
@@ -16,7 +16,7 @@ import {
   WebhookList,
   WebhookPath,
   WebhookWithSecret,
-} from '../../schemas/webhooks.ts';
+} from './schemas.ts';
 import {
   command,
   foundOr404,

@@ -1,5 +1,5 @@
 import type { RecordingIndex } from '#src/features/recordings/recording-index.ts';
-import type { Recording } from './recordings.ts';
+import type { Recording } from './schemas.ts';
 
 /** A recording as the API answers it. @param endedAt the end of the session; null: it goes on */
 export function presentRecording(

@@ -6,13 +6,13 @@ import { untilProfileReadable, untilReadable } from '#src/commands/read-your-wri
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { SessionPath } from '../../schemas/requests.ts';
-import { ProfileSaved } from '../../schemas/profiles.ts';
-import { notActive } from '../../sessions/current-session.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
+import { ProfileSaved } from './schemas.ts';
+import { notActive } from '#src/roles/api/sessions/current-session.ts';
 
 /**
  * A server that works takes less: a second for what the page has just written, 10 s until its turn,

@@ -6,8 +6,8 @@ import { createJetStreamRawRecords } from '#src/kernel/event-store/jetstream/jet
 import { createJetStreamTruncation } from '#src/kernel/event-store/jetstream/jetstream-truncation.ts';
 import { createJetStreamLeases } from '#src/kernel/messaging/jetstream/jetstream-leases.ts';
 import { openArchiveFiles } from './archive-files.ts';
-import { archiveKeyPlace, openAuditKey } from './audit-key.ts';
-import type { Infrastructure } from './infrastructure.ts';
+import { archiveKeyPlace, openAuditKey } from '../audit-key.ts';
+import type { Infrastructure } from '../infrastructure.ts';
 import { readBackInThread } from './read-back-thread.ts';
 
 /** Starts the archivist; null if everything is retained for ever. */

@@ -6,11 +6,11 @@ import { refuseUnknown } from '#src/kernel/event-store/unreadable.ts';
 import { bodyOf } from '#src/features/webhooks/body.ts';
 import { complete } from '#src/features/webhooks/complete-event.ts';
 import type { AttemptRecord } from '#src/features/webhooks/webhook-records.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { invalid } from '../../http/validation.ts';
-import { limitParameter } from '../../schemas/paging.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { invalid } from '#src/roles/api/http/validation.ts';
+import { limitParameter } from '#src/roles/api/schemas/paging.ts';
 import {
   Delivery,
   DeliveryPage,
@@ -18,7 +18,7 @@ import {
   presentAttempt,
   ReplayBody,
   WebhookPath,
-} from '../../schemas/webhooks.ts';
+} from './schemas.ts';
 import { command, foundOr404, type Dependencies } from './webhook-commands.ts';
 
 /** …/deliveries and …/replay: what was sent, and sending it again. */

@@ -3,14 +3,14 @@ import {
   startWebhookSender,
   type WebhookSender,
 } from '#src/features/webhooks/sender/webhook-sender.ts';
-import type { Infrastructure } from '../infrastructure.ts';
-import { webhookParts } from './webhook-parts.ts';
+import type { FeatureProcess } from '../../feature.ts';
+import { webhookParts } from '../compose.ts';
 
 /** Starts the role `webhooks`. */
-export async function composeWebhooks(infrastructure: Infrastructure): Promise<WebhookSender> {
-  const { connection, context, metrics, log } = infrastructure;
+export async function composeSender(process: FeatureProcess): Promise<WebhookSender> {
+  const { connection, context, metrics, log } = process;
   const sender = startWebhookSender({
-    ...webhookParts(infrastructure),
+    ...webhookParts(process),
     context,
     leases: await createJetStreamLeases(connection),
     count: (outcome) => metrics.webhookDelivery(outcome),

@@ -1,0 +1,8 @@
+import { audit } from './audit/feature.ts';
+import type { Feature } from './feature.ts';
+import { profiles } from './profiles/feature.ts';
+import { recordings } from './recordings/feature.ts';
+import { webhooks } from './webhooks/feature.ts';
+
+/** The features of the service. One without its line here costs nothing, and its folder may go. */
+export const features: readonly Feature[] = [recordings, profiles, webhooks, audit];

@@ -1,0 +1,53 @@
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { Config, RoleName } from '#src/kernel/config/config.ts';
+import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
+import type { OwnAddresses } from '#src/kernel/host/own-addresses.ts';
+import type { ResolveName } from '#src/kernel/host/resolve-name.ts';
+import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
+import type { MasterKeys } from '#src/kernel/master-keys.ts';
+import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
+import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import type { ApiServer } from '#src/roles/api/http/route.ts';
+
+/**
+ * An optional part of the service. The core imports nothing of it, and no other feature does. The
+ * list is `all.ts`; what is not in it is neither loaded nor opened.
+ */
+export type Feature = {
+  /** The name of its folder. */
+  name: string;
+  /** Loads what it adds to the API, in a process of the role api. */
+  api?: () => Promise<FeatureApi>;
+  /** Loads and starts what runs with a role; null: its configuration asks for nothing. */
+  starts?: Partial<Record<RoleName, (process: FeatureProcess) => Promise<AsyncDisposable | null>>>;
+};
+
+/** The operations of a feature; `Own` is what they need beside the core's dependencies. */
+export type FeatureApi<Own = unknown> = {
+  open(process: FeatureProcess): Own | Promise<Own>;
+  /** Registers them on a scope of their own: hooks, parsers and error handlers end with it. */
+  routes(server: ApiServer, api: ApiDependencies, own: Own): void;
+};
+
+/** What a process has opened before its features. */
+export type FeatureProcess = {
+  config: Config;
+  connection: JetStreamConnection;
+  context: CommandContext;
+  masterKeys: MasterKeys;
+  objects: ObjectStore;
+  resolveName: ResolveName;
+  /** What no connection that a caller asks for may lead to. */
+  ownAddresses: OwnAddresses;
+  /** The stored records of the log, archived ones included. */
+  records: RawRecords;
+  /** The key that signs audits; null: this process has none. */
+  findSigner: () => Promise<Signer | null>;
+  metrics: Metrics;
+  log: Logger;
+};
+
+/** Signs texts; the fingerprint is the public key's, for people to compare. */
+type Signer = { fingerprint: string; sign(text: string): Promise<string> };

@@ -1,0 +1,7 @@
+import type { Feature } from '../feature.ts';
+
+/** Keeps browsers' profiles between sessions. */
+export const profiles: Feature = {
+  name: 'profiles',
+  api: async () => (await import('./api.ts')).profilesApi,
+};
