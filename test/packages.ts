@@ -6,7 +6,14 @@ import type { SourceFile } from './support/sources/source-files.ts';
  * in the features' folders of that name.
  */
 export const packages: Readonly<Record<string, readonly string[]>> = {
-  typebox: ['events', 'src/roles/api', 'routes', 'src/roles/feed', 'src/apps/client'],
+  typebox: [
+    'events',
+    'src/roles/api',
+    'routes',
+    'src/features/mcp',
+    'src/roles/feed',
+    'src/apps/client',
+  ],
   // Keys and JWTs of NATS are no part of an adapter.
   '@nats-io': [
     'jetstream',
@@ -16,8 +23,8 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   ioredis: ['redis'],
   dockerode: ['docker'],
   '@kubernetes': ['kubernetes'],
-  fastify: ['src/roles/api', 'routes'],
-  '@modelcontextprotocol': ['src/roles/api/mcp'],
+  fastify: ['src/roles/api', 'routes', 'src/features/mcp', 'src/features/pages'],
+  '@modelcontextprotocol': ['src/features/mcp'],
   '@fastify': ['src/roles/api'],
   '@scalar': ['src/roles/api/docs'],
   jose: [
@@ -38,7 +45,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   // No process of the service loads it.
   '@duckdb': ['src/apps/cli/sql'],
   yauzl: ['src/browsers/extensions'],
-  ws: ['src/roles/gateway', 'src/roles/api/pages', 'src/browsers/link', 'simulated', 'kubernetes'],
+  ws: ['src/roles/gateway', 'src/features/pages', 'src/browsers/link', 'simulated', 'kubernetes'],
   'proxy-chain': ['src/features/egress'],
   'chromium-bidi': ['src/roles/gateway'],
   selfsigned: ['src/roles/gateway'],
@@ -79,7 +86,7 @@ export const ownJson: readonly string[] = [
   // Its own schemas and answers.
   'src/roles/api/docs',
   'src/roles/api/http/validation.ts',
-  'src/roles/api/mcp',
+  'src/features/mcp',
   // What another process of it prints, its own records and archives.
   'src/browsers/extensions/extension-reader.ts',
   'src/features/profiles',

@@ -9,6 +9,7 @@ import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import type { Addresses } from '#src/roles/api/schemas/present-session.ts';
 import type { ApiServer } from '#src/roles/api/http/route.ts';
 
 /**
@@ -26,6 +27,7 @@ export type Feature = {
 
 /** The operations of a feature; `Own` is what they need beside the core's dependencies. */
 export type FeatureApi<Own = unknown> = {
+  /** What is disposable is disposed together with the API, while its open requests end. */
   open(process: FeatureProcess): Own | Promise<Own>;
   /** Registers them on a scope of their own: hooks, parsers and error handlers end with it. */
   routes(server: ApiServer, api: ApiDependencies, own: Own): void;
@@ -45,6 +47,8 @@ export type FeatureProcess = {
   records: RawRecords;
   /** The key that signs audits; null: this process has none. */
   findSigner: () => Promise<Signer | null>;
+  /** The addresses of sessions. */
+  urls: Pick<Addresses, 'cdpUrl'>;
   metrics: Metrics;
   log: Logger;
 };

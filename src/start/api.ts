@@ -20,9 +20,7 @@ import { openArchiveFiles } from './archive/archive-files.ts';
 import { archiveKeyPlace, knownFingerprint } from './audit-key.ts';
 import { createArchiveSize } from './archive/archive-size.ts';
 import { registerServiceMetrics } from '#src/roles/api/health/service-metrics.ts';
-import { createDebuggerAddresses } from '#src/roles/api/sessions/debugger-addresses.ts';
 import { createTransfers, placesFor } from '#src/roles/api/http/transfers.ts';
-import { createOneCalls } from '#src/roles/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/roles/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/start/embedded/build/dashboard.mjs';
 import type { JwtConfig } from '#src/kernel/config/jwt.ts';
@@ -33,7 +31,6 @@ import { watchStoreIdentity } from '#src/kernel/event-store/store-identity.ts';
 import { createDrivers } from '#src/roles/api/webdriver/drivers.ts';
 import { createFeed } from '#src/roles/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jetstream-dead-letters.ts';
-import { createJetStreamMcpSessions } from '#src/kernel/messaging/jetstream/jetstream-mcp-sessions.ts';
 import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
 import { auditArchive } from '#src/features/archive/audit-archive.ts';
 import { answerCallouts } from '#src/features/nats-tenants/callout.jetstream.ts';
@@ -70,10 +67,10 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   composeMetrics(infrastructure);
   const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = composeFeed(infrastructure);
-  const oneCalls = createOneCalls({ log });
+  const routes = await loadRoutes(features, (one) => one.open(infrastructure));
   const api = await startApi({
     ...infrastructure,
-    oneCalls,
+    added: routes.added,
     feed,
     authenticate,
     ...composeByGateway(infrastructure, stack),
@@ -88,11 +85,9 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
     serverQuestions: createJetStreamQuestions(infrastructure.connection),
-    mcp: { ...config.mcp, sessions: await createJetStreamMcpSessions(infrastructure.connection) },
     transfers: createTransfers(placesFor(infrastructure.objects.putBytes)),
     filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
-    added: await loadRoutes(features, (api) => api.open(infrastructure)),
     dashboard: await readDashboard(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
@@ -123,7 +118,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       // End the event streams first: closing the API waits for open requests, streams included.
       await feed[Symbol.asyncDispose]();
       // Together: what is under way is answered before the API closes its connections.
-      await Promise.all([oneCalls[Symbol.asyncDispose](), api[Symbol.asyncDispose]()]);
+      await Promise.all([routes[Symbol.asyncDispose](), api[Symbol.asyncDispose]()]);
     },
   };
 }
@@ -137,17 +132,12 @@ function composeFeed({ config, context, log }: Infrastructure) {
   });
 }
 
-/** What goes by a gateway: WebDriver's commands to sessions' drivers, and ports of sessions. */
+/** What goes by a gateway: WebDriver's commands to sessions' drivers. */
 function composeByGateway(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
-  const { config, masterKeys, urls, log } = infrastructure;
+  const { config, masterKeys } = infrastructure;
   const tickets = createTickets(masterKeys.current.bytes);
   return {
     gatewayUrl: config.gateway.internalUrl,
-    debuggerAddresses: createDebuggerAddresses({
-      gatewayUrl: config.gateway.internalUrl,
-      cdpUrl: (session, keyHash) => urls.cdpUrl(session, keyHash),
-      log,
-    }),
     driverUrl: createDriverUrl(config.gateway.internalUrl, tickets),
     drivers: stack.use(createDrivers()),
   };

@@ -16,7 +16,7 @@ const LIMITS = {
 
 /** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
 export async function readOpenApi(): Promise<OpenApiDocument> {
-  const added = await loadRoutes(features, () => ({}));
+  const { added } = await loadRoutes(features, () => ({}));
   await using server = buildServer({
     routes: (scope) => registerRoutes(scope, {} as ApiDependencies, added),
     gatekeeper: {

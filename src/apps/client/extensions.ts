@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type * as schemas from '#src/roles/api/schemas/extensions.ts';
+import type * as schemas from '#src/features/extensions/routes/schemas.ts';
 import type { CallOptions, Requester } from './requester.ts';
 
 export type Extension = Static<typeof schemas.Extension>;

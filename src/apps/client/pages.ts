@@ -3,7 +3,7 @@ import type {
   PageContent as Content,
   PdfAsked,
   ScreenshotAsked,
-} from '#src/roles/api/schemas/pages/page-call.ts';
+} from '#src/features/pages/routes/page-call.ts';
 import type { Static } from 'typebox';
 import type { CallOptions, Requester } from './requester.ts';
 

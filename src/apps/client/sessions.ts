@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { Role } from '#events/organization.ts';
 import type { SessionStatus } from '#events/session.ts';
+import type * as debug from '#src/features/debugger-address/routes/schemas.ts';
 import type { CreateSessionBody, UpdateSessionBody } from '#src/roles/api/schemas/requests.ts';
 import type * as told from '#src/roles/api/schemas/history.ts';
 import type * as schemas from '#src/roles/api/schemas/sessions.ts';
@@ -52,8 +53,8 @@ export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> &
   sessions: SessionSummary[];
 };
 export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
-export type DebuggerAddress = Static<typeof schemas.DebuggerAddress>;
-export type DebuggerAddressClosed = Static<typeof schemas.DebuggerAddressClosed>;
+export type DebuggerAddress = Static<typeof debug.DebuggerAddress>;
+export type DebuggerAddressClosed = Static<typeof debug.DebuggerAddressClosed>;
 export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
 export type SessionStopped = Static<typeof schemas.SessionStopped>;
 /** A page of a session's events, and why it is where it is. */

@@ -11,7 +11,6 @@ import type { Tiers } from '#src/kernel/domain/organization/tiers.ts';
 import { newId } from '#src/kernel/ids.ts';
 import type { DeadLetterStore } from '#src/kernel/messaging/dead-letters.ts';
 import type { OwnAddresses } from '#src/kernel/host/own-addresses.ts';
-import type { McpSessions } from '#src/kernel/messaging/mcp-sessions.ts';
 import type { ServerQuestions } from '#src/kernel/messaging/server-questions.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import { loadCurrent } from '#src/kernel/event-store/load-state.ts';
@@ -26,9 +25,7 @@ import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
 import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
-import type { DebuggerAddresses } from './sessions/debugger-addresses.ts';
 import type { Drivers } from './webdriver/drivers.ts';
-import type { OneCalls } from './pages/one-calls.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
 import type { Transfers } from './http/transfers.ts';
@@ -52,8 +49,6 @@ export type ApiDependencies = {
   views: Views;
   sessionEvents: SessionEvents;
   addresses: Addresses;
-  /** Ports of sessions' own, at a gateway. */
-  debuggerAddresses: DebuggerAddresses;
   /** Encrypts the passwords of sessions' proxies. */
   proxyPasswords: ProxyPasswordSealer;
   health: HealthMonitor;
@@ -85,10 +80,6 @@ export type ApiDependencies = {
   drivers: Drivers;
   /** `http://` or `https://` address by which this process reaches a gateway. */
   gatewayUrl: string;
-  /** The one-call requests of this process that are under way. */
-  oneCalls: OneCalls;
-  /** The MCP sessions of all processes, and how long one's client may be away. */
-  mcp: { sessions: McpSessions; graceMs: number };
   feed: EventFeed;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
   /** The bearer token of the metrics; null: only clients on this machine may read them. */

@@ -1,9 +1,9 @@
 import { SENDS_NOTHING_MS, TAKES_NOTHING_MS } from '#src/roles/api/files/paced-body.ts';
 import { PLACE_MS } from '#src/roles/api/files/upload.ts';
-import { STOP_WITHIN_MS } from '#src/roles/api/pages/one-call.ts';
+import { STOP_WITHIN_MS } from '#src/features/pages/one-call.ts';
 import { RETRY_MS } from '#src/roles/api/routes/operator/dead-letters.ts';
 import { SAVED_WITHIN_MS } from '#src/features/profiles/routes/save-profile.post.ts';
-import { TIMEOUT_MAX_MS } from '#src/roles/api/schemas/pages/page-call.ts';
+import { TIMEOUT_MAX_MS } from '#src/features/pages/routes/page-call.ts';
 import { COMMAND_MS } from '#src/roles/api/webdriver/pass-command.ts';
 import { UPLOAD_BYTES_MAX } from '#src/browsers/extensions/read-extension.ts';
 import { SLOWEST } from '#src/kernel/foreign/pace.ts';

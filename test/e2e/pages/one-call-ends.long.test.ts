@@ -1,4 +1,4 @@
-import { oneCallBounds } from '#src/roles/api/pages/one-calls.ts';
+import { oneCallBounds } from '#src/features/pages/one-calls.ts';
 import { readProcessLimits } from '#src/kernel/host/process-limits.ts';
 import { request as httpRequest } from 'node:http';
 import { connect as connectPuppeteer } from 'puppeteer-core';

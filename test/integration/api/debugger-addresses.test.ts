@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
-import { createDebuggerAddresses } from '#src/roles/api/sessions/debugger-addresses.ts';
+import { createDebuggerAddresses } from '#src/features/debugger-address/debugger-addresses.ts';
 import { startSession } from '#test/support/gateway.fixture.ts';
 import { freePort } from '#test/support/servers/ports.ts';
 

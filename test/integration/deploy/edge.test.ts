@@ -15,7 +15,7 @@ type Route = { url: string; bodyLimit: number };
 
 async function apiRoutes(): Promise<Route[]> {
   const routes: Route[] = [];
-  const added = await loadRoutes(features, () => ({}));
+  const { added } = await loadRoutes(features, () => ({}));
   const limits = { requestsPerMinute: 1, concurrentSessions: 1, credits: 1, queueWeight: 1 };
   await using server = buildServer({
     routes(scope) {

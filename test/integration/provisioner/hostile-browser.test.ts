@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
-import { connectPage } from '#src/roles/api/pages/cdp.ts';
+import { connectPage } from '#src/features/pages/cdp.ts';
 import { ConnectionLost, type CdpEvent } from '#src/browsers/link/cdp.ts';
 import { openCdp, TOO_LARGE } from '#src/browsers/chromium/cdp.ts';
 import { cdpReady } from '#src/browsers/chromium/ready.ts';

@@ -21,7 +21,7 @@ import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { createLocalLimiter } from '#src/kernel/http/rate-window.ts';
 import { hashKey } from '#src/kernel/ids.ts';
 import { createTransfers } from '#src/roles/api/http/transfers.ts';
-import { createOneCalls } from '#src/roles/api/pages/one-calls.ts';
+import { createOneCalls } from '#src/features/pages/one-calls.ts';
 import { startQueuePace } from '#src/roles/api/sessions/queue-place.ts';
 import { registerRoutes } from '#src/roles/api/routes.ts';
 import { buildServer } from '#src/roles/api/http/server.ts';
@@ -239,21 +239,15 @@ export async function startApp(
       viewerUrl: ({ id }, _keyHash, _password, grant) => `http://host:1/vnc/${grant?.id ?? id}/`,
       vncPassword: vncPasswordOf,
     },
-    debuggerAddresses: {
-      open: async () => ({ address: '127.0.0.1:9300' }),
-      close: async () => ({ closed: 1 }),
-    },
     health: healthy,
     readers: createReaderWatch(),
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
     serverQuestions: questions,
-    mcp: { ...mcpTimes, sessions: mcpSessions },
     objects,
     transfers: createTransfers(TRANSFERS, TRANSFER_WAIT_MS),
     filesRetainMs: FILES_RETAIN_MS,
     gatewayUrl: 'http://host:1',
-    oneCalls: createOneCalls({ log }),
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     operator: {
       ...{ stores, deadLetters, tiers: defaultTiers },
@@ -268,13 +262,19 @@ export async function startApp(
   };
   /** What the routes of features need of this process. */
   const opened: Record<string, unknown> = {
+    'debugger-address': {
+      open: async () => ({ address: '127.0.0.1:9300' }),
+      close: async () => ({ closed: 1 }),
+    },
+    pages: createOneCalls({ log }),
+    mcp: { ...mcpTimes, sessions: mcpSessions },
     webhooks,
     audit: {
       records: createMemoryRecords(context.eventStore),
       findSigner: () => Promise.resolve(signer),
     },
   };
-  const added = await loadRoutes(features, (_, name) => opened[name]);
+  const { added } = await loadRoutes(features, (_, name) => opened[name]);
   const server = buildServer({
     routes: (scope) => registerRoutes(scope, dependencies, added),
     gatekeeper: {

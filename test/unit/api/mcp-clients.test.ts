@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { followClients, type ClientStream } from '#src/roles/api/mcp/clients.ts';
+import { followClients, type ClientStream } from '#src/features/mcp/clients.ts';
 import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
 import type { McpSession } from '#src/kernel/messaging/mcp-sessions.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { capturePage } from '#src/roles/api/pages/captures.ts';
-import type { PageCdp } from '#src/roles/api/pages/page-events.ts';
-import type { Page } from '#src/roles/api/pages/page.ts';
-import { untilPdfsShown } from '#src/roles/api/pages/pdf-viewer.ts';
+import { capturePage } from '#src/features/pages/captures.ts';
+import type { PageCdp } from '#src/features/pages/page-events.ts';
+import type { Page } from '#src/features/pages/page.ts';
+import { untilPdfsShown } from '#src/features/pages/pdf-viewer.ts';
 
 /** What a page says that never comes to rest, and one whose frames are nested without end. */
 

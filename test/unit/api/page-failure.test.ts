@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CdpRefusal, ConnectionLost } from '#src/browsers/link/cdp.ts';
-import { DocumentProgress } from '#src/roles/api/pages/document-progress.ts';
-import { pageCrashed, rejectionOfBrowser } from '#src/roles/api/pages/page-failure.ts';
+import { DocumentProgress } from '#src/features/pages/document-progress.ts';
+import { pageCrashed, rejectionOfBrowser } from '#src/features/pages/page-failure.ts';
 
 const url = 'https://example.com/';
 

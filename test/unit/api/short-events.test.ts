@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { EventShortener } from '#src/roles/api/pages/short-events.ts';
+import { EventShortener } from '#src/features/pages/short-events.ts';
 import { createRandom } from '#test/support/random.ts';
 
 const KEPT = { beginBytes: 200, endBytes: 20 };

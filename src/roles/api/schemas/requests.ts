@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { reject, type Rejection } from '#src/kernel/errors.ts';
 import { DURATION_DEFAULT_MS, parseDuration } from '#src/kernel/domain/session/duration.ts';
 import { EgressBody } from './egress.ts';
-import { SessionExtensionsBody } from './extensions.ts';
+import { SessionExtensionsBody } from './session-extensions.ts';
 import { requestedEmulation } from './emulation.ts';
 import { checkedByHandler } from './fields.ts';
 import { WantedProfile } from './session-profile.ts';

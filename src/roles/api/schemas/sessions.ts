@@ -172,23 +172,6 @@ export const SessionAccess = Type.Object(
   { title: 'SessionAccess' },
 );
 
-export const DebuggerAddress = Type.Object(
-  {
-    session_id: Named([EXAMPLE.id]),
-    debugger_address: Named(['127.0.0.1:9300']),
-    expires_at: Timestamp(EXAMPLE.expires),
-  },
-  { title: 'DebuggerAddress' },
-);
-
-export const DebuggerAddressClosed = Type.Object(
-  {
-    session_id: Named([EXAMPLE.id]),
-    closed: Type.Integer({ minimum: 0, examples: [1] }),
-  },
-  { title: 'DebuggerAddressClosed' },
-);
-
 export const SessionExtended = Type.Object(
   {
     id: Named([EXAMPLE.id]),

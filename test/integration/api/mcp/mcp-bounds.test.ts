@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createSessionPlaces } from '#src/roles/api/mcp/session-places.ts';
+import { createSessionPlaces } from '#src/features/mcp/session-places.ts';
 import { isRejection } from '#src/kernel/errors.ts';
 import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memory.ts';
 import { INITIALIZE, postTo } from '#test/support/clients/mcp-messages.ts';

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { CdpRefusal, ConnectionLost } from '#src/browsers/link/cdp.ts';
-import { connectPage } from '#src/roles/api/pages/cdp.ts';
-import type { PageEvent } from '#src/roles/api/pages/page-events.ts';
+import { connectPage } from '#src/features/pages/cdp.ts';
+import type { PageEvent } from '#src/features/pages/page-events.ts';
 
 /** The connection of one-call requests to a browser that says anything. */
 

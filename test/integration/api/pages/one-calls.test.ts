@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { createOneCalls, oneCallBounds, type Place } from '#src/roles/api/pages/one-calls.ts';
-import { sendBytes } from '#src/roles/api/pages/send-bytes.ts';
+import { createOneCalls, oneCallBounds, type Place } from '#src/features/pages/one-calls.ts';
+import { sendBytes } from '#src/features/pages/send-bytes.ts';
 import { isRejection } from '#src/kernel/errors.ts';
 
 const log = { warn: () => undefined };

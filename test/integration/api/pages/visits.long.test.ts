@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { PageAsked } from '#src/roles/api/schemas/pages/page-call.ts';
-import { PageFailure } from '#src/roles/api/pages/page-failure.ts';
-import { visitPage } from '#src/roles/api/pages/visit.ts';
+import type { PageAsked } from '#src/features/pages/routes/page-call.ts';
+import { PageFailure } from '#src/features/pages/page-failure.ts';
+import { visitPage } from '#src/features/pages/visit.ts';
 import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import {

@@ -6,7 +6,7 @@ import {
   type PageAsked,
   type PdfAsked,
   type ScreenshotAsked,
-} from '../schemas/pages/page-call.ts';
+} from './routes/page-call.ts';
 import { PDF } from './document-responses.ts';
 import {
   DocumentGone,

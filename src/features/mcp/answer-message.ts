@@ -1,7 +1,7 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import * as http from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import packageJson from '../../../../package.json' with { type: 'json' };
+import packageJson from '../../../package.json' with { type: 'json' };
 import { tools, type Arguments } from './tools.ts';
 import type { ToolAnswer } from './call-tool.ts';
 

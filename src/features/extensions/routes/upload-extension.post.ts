@@ -7,16 +7,16 @@ import { decideOrganization } from '#src/kernel/domain/organization/organization
 import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { createExtensionReader } from '#src/browsers/extensions/extension-reader.ts';
 import { extensionKey, UPLOAD_BYTES_MAX } from '#src/browsers/extensions/read-extension.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { createGrowing } from '#src/kernel/foreign/growing.ts';
-import { arriving, TooSlow } from '../../files/paced-body.ts';
-import { takeAnyBody } from '../../http/any-body.ts';
-import { Unreadable } from '../../http/body-coding.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { allowSlowBody } from '../../http/malformed-requests.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { Extension, presentExtension } from '../../schemas/extensions.ts';
+import { arriving, TooSlow } from '#src/roles/api/files/paced-body.ts';
+import { takeAnyBody } from '#src/roles/api/http/any-body.ts';
+import { Unreadable } from '#src/roles/api/http/body-coding.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { allowSlowBody } from '#src/roles/api/http/malformed-requests.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { Extension, presentExtension } from './schemas.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'objects' | 'log' | 'transfers'>;
 

@@ -9,13 +9,13 @@ import { newId } from '#src/kernel/ids.ts';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import type { Span } from '#src/kernel/telemetry/tracer.ts';
-import type { Caller } from '../auth/authenticate.ts';
-import { loadSession, type ApiDependencies } from '../dependencies.ts';
-import { timeoutOf, type PageAsked } from '../schemas/pages/page-call.ts';
-import type { readRequest } from '../sessions/requested-session.ts';
+import type { Caller } from '#src/roles/api/auth/authenticate.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { timeoutOf, type PageAsked } from './routes/page-call.ts';
+import type { readRequest } from '#src/roles/api/sessions/requested-session.ts';
 import type { WantedProfile } from '#src/commands/session-profile.ts';
 import type { Captured } from './captures.ts';
-import { ServiceStopping, stoppingRejection } from './one-calls.ts';
+import { ServiceStopping, stoppingRejection, type OneCalls } from './one-calls.ts';
 import { PageFailure, rejectionOfBrowser, shown } from './page-failure.ts';
 import { visitPage } from './visit.ts';
 
@@ -51,6 +51,8 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
+export type Dependencies = ApiDependencies & { oneCalls: OneCalls };
+
 /** A stop that the event store does not take is tried so often; then the session ends by itself. */
 const STOP_TRIES = 3;
 const STOP_AGAIN_MS = 500;
@@ -64,7 +66,7 @@ const NOTE_MAX = 256;
  * stops the session, whatever comes of it. The stop is stored before this resolves; if it cannot
  * be, the session ends by its idle time-out.
  */
-export async function runOneCall(dependencies: ApiDependencies, call: OneCall): Promise<Outcome> {
+export async function runOneCall(dependencies: Dependencies, call: OneCall): Promise<Outcome> {
   const begunAt = performance.now();
   const { id } = call.session;
   const ending = new AbortController();
@@ -123,7 +125,7 @@ function abortBy(ending: AbortController, { asked, gone, stopping }: OneCall): D
 }
 
 async function create(
-  dependencies: ApiDependencies,
+  dependencies: Dependencies,
   { asked, session, profile, caller, metadata, admitted, span }: OneCall,
   signal: AbortSignal,
 ): Promise<CreateResult | Rejection> {
@@ -153,7 +155,7 @@ function activeSession(
 }
 
 async function visit(
-  { addresses, gatewayUrl }: ApiDependencies,
+  { addresses, gatewayUrl }: Dependencies,
   { asked, caller }: OneCall,
   session: Extract<SessionState, { status: 'active' }>,
   signal: AbortSignal,
@@ -172,7 +174,7 @@ function innerAddress(cdpUrl: string, gatewayUrl: string): string {
 
 /** The rejection for what ended a call. @throws what is a bug, or Unavailable */
 async function rejectionOf(
-  dependencies: ApiDependencies,
+  dependencies: Dependencies,
   { asked, session, caller }: OneCall,
   { error, step, signal }: { error: unknown; step: Step; signal: AbortSignal },
 ): Promise<Rejection> {
@@ -220,7 +222,7 @@ function noteOf(result: Captured | Rejection | null, signal: AbortSignal): strin
 
 /** Stops the session; a failure is logged, and the session ends by its idle time-out. */
 async function stop(
-  { context, views, oneCalls }: ApiDependencies,
+  { context, views, oneCalls }: Dependencies,
   { caller: { organizationId }, session: { id }, ...call }: OneCall,
   { note, triesMax }: { note: string; triesMax: number },
 ): Promise<void> {

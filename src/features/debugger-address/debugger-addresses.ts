@@ -1,7 +1,7 @@
 import type { SessionState } from '#events/session.ts';
 import { errors, reject, type ErrorName, type Rejection } from '#src/kernel/errors.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
-import type { Addresses } from '../schemas/present-session.ts';
+import type { Addresses } from '#src/roles/api/schemas/present-session.ts';
 
 /** Port: ports of sessions' own, which a gateway opens and closes. */
 export type DebuggerAddresses = {

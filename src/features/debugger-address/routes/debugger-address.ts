@@ -1,13 +1,14 @@
 import type { SessionState } from '#events/session.ts';
 import { isRejection, reject, type ErrorName, type Rejection } from '#src/kernel/errors.ts';
-import { loadSession, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { SessionPath } from '../../schemas/requests.ts';
-import { DebuggerAddress, DebuggerAddressClosed } from '../../schemas/sessions.ts';
-import { notActive } from '../../sessions/current-session.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
+import type { DebuggerAddresses } from '../debugger-addresses.ts';
+import { DebuggerAddress, DebuggerAddressClosed } from './schemas.ts';
+import { notActive } from '#src/roles/api/sessions/current-session.ts';
 
-type Dependencies = Pick<ApiDependencies, 'context' | 'debuggerAddresses'>;
+type Dependencies = Pick<ApiDependencies, 'context'> & { debuggerAddresses: DebuggerAddresses };
 
 const REFUSALS: ErrorName[] = [
   'SESSION_NOT_FOUND',

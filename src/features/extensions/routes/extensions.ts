@@ -2,16 +2,11 @@ import { isRejection, reject } from '#src/kernel/errors.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/kernel/domain/organization/organization.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import {
-  Extension,
-  ExtensionList,
-  ExtensionPath,
-  presentExtension,
-} from '../../schemas/extensions.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { Extension, ExtensionList, ExtensionPath, presentExtension } from './schemas.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context'>;
 

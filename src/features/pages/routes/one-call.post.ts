@@ -1,29 +1,23 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type TSchema } from 'typebox';
 import { isRejection, type ErrorName, type Rejection } from '#src/kernel/errors.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { goneSignal } from '../../http/client-gone.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { spanOf } from '../../http/trace-requests.ts';
-import { invalid } from '../../http/validation.ts';
-import { PIXELS_MAX, type Captured } from '../../pages/captures.ts';
-import { runOneCall } from '../../pages/one-call.ts';
-import { HTML_BYTES_MAX, OTHERS_BYTES_MAX, shown, tooLarge } from '../../pages/page-failure.ts';
-import { sendBytes } from '../../pages/send-bytes.ts';
-import {
-  ContentBody,
-  PageContent,
-  PdfBody,
-  ScreenshotBody,
-  type PageAsked,
-} from '../../schemas/pages/page-call.ts';
+import { requestMetadata } from '#src/roles/api/dependencies.ts';
+import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { spanOf } from '#src/roles/api/http/trace-requests.ts';
+import { invalid } from '#src/roles/api/http/validation.ts';
+import { PIXELS_MAX, type Captured } from '../captures.ts';
+import { runOneCall, type Dependencies } from '../one-call.ts';
+import { HTML_BYTES_MAX, OTHERS_BYTES_MAX, shown, tooLarge } from '../page-failure.ts';
+import { sendBytes } from '../send-bytes.ts';
+import { ContentBody, PageContent, PdfBody, ScreenshotBody, type PageAsked } from './page-call.ts';
 import {
   readRequest,
   refuseUnknownExtensions,
   wantedProfile,
-} from '../../sessions/requested-session.ts';
+} from '#src/roles/api/sessions/requested-session.ts';
 
 /** The session of a call whose process was killed (kill -9) ends by these. */
 const DURATION = '2m';
@@ -86,7 +80,7 @@ type Route<Body extends TSchema> = {
 };
 
 /** POST /api/screenshot, /api/pdf, /api/content: a page in one call. */
-export function oneCallRoutes(server: ApiServer, dependencies: ApiDependencies): void {
+export function oneCallRoutes(server: ApiServer, dependencies: Dependencies): void {
   const file = Type.String({ format: 'binary' });
   const headers = HEADERS;
   add(server, dependencies, {
@@ -123,7 +117,7 @@ export function oneCallRoutes(server: ApiServer, dependencies: ApiDependencies):
 
 function add<Body extends TSchema>(
   server: ApiServer,
-  dependencies: ApiDependencies,
+  dependencies: Dependencies,
   { kind, operationId, summary, description, body, answer }: Route<Body>,
 ): void {
   server.route({
@@ -144,7 +138,7 @@ function add<Body extends TSchema>(
 }
 
 async function answerCall(
-  dependencies: ApiDependencies,
+  dependencies: Dependencies,
   request: FastifyRequest,
   reply: FastifyReply,
   asked: PageAsked,

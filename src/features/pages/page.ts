@@ -2,7 +2,7 @@ import { sleep } from '#src/kernel/async/sleep.ts';
 import { within } from '#src/kernel/async/timeout.ts';
 import { CdpRefusal } from '#src/browsers/link/cdp.ts';
 import { readObject, textOf } from '#src/kernel/foreign/foreign-json.ts';
-import type { ContentAsked } from '../schemas/pages/page-call.ts';
+import type { ContentAsked } from './routes/page-call.ts';
 import type { PageCdp } from './page-events.ts';
 import { DocumentProgress } from './document-progress.ts';
 import { DocumentResponses } from './document-responses.ts';

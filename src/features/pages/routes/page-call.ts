@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { Nullable, Words } from '../fields.ts';
-import { CreateSessionBody, LINE } from '../requests.ts';
+import { Nullable, Words } from '#src/roles/api/schemas/fields.ts';
+import { CreateSessionBody, LINE } from '#src/roles/api/schemas/requests.ts';
 
 /** Schemas of one-call requests: a page's picture, its PDF, its content. */
 

@@ -5,16 +5,16 @@ import { mayDo } from '#src/kernel/domain/organization/roles.ts';
 import { reject, type Rejection } from '#src/kernel/errors.ts';
 import { newId } from '#src/kernel/ids.ts';
 import { readOwnedSessions, stopOwnedSession } from '#src/commands/mcp-sessions.ts';
-import type { McpSession } from '#src/kernel/messaging/mcp-sessions.ts';
-import { bearerOf, type Caller } from '../auth/authenticate.ts';
-import { requestMetadata, type ApiDependencies } from '../dependencies.ts';
-import { openSink } from '../event-stream/event-sink.ts';
-import { answerHeaders } from '../http/admission.ts';
-import { costs } from '../http/cost.ts';
-import { clientText } from '../http/door.ts';
-import { sendRejection } from '../http/error-response.ts';
-import type { ApiServer } from '../http/route.ts';
-import { invalid } from '../http/validation.ts';
+import type { McpSession, McpSessions } from '#src/kernel/messaging/mcp-sessions.ts';
+import { bearerOf, type Caller } from '#src/roles/api/auth/authenticate.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { openSink } from '#src/roles/api/event-stream/event-sink.ts';
+import { answerHeaders } from '#src/roles/api/http/admission.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { clientText } from '#src/roles/api/http/door.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import type { ApiServer } from '#src/roles/api/http/route.ts';
+import { invalid } from '#src/roles/api/http/validation.ts';
 import { callTool } from './call-tool.ts';
 import { followClients, STREAMS_MAX, type McpClients } from './clients.ts';
 import { refuseForeignPage } from './origin.ts';
@@ -41,10 +41,13 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+/** The MCP sessions of all processes, and how long one's client may be away. */
+export type McpParts = { sessions: McpSessions; graceMs: number };
+
 type Dependencies = Pick<
   ApiDependencies,
-  'context' | 'views' | 'addresses' | 'mcp' | 'ownHosts' | 'authenticate' | 'log'
->;
+  'context' | 'views' | 'addresses' | 'ownHosts' | 'authenticate' | 'log'
+> & { mcp: McpParts };
 type Parts = Dependencies & { clients: McpClients; places: SessionPlaces; server: ApiServer };
 
 /**

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { problemBody, reject } from '#src/kernel/errors.ts';
-import { throughDoor, type Door } from '../http/door.ts';
-import { loadSession, type ApiDependencies } from '../dependencies.ts';
-import { presentSession } from '../schemas/present-session.ts';
+import { throughDoor, type Door } from '#src/roles/api/http/door.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { presentSession } from '#src/roles/api/schemas/present-session.ts';
 import { tools, type ApiCall, type Arguments, type Tool } from './tools.ts';
 
 /** Content of an answer, as the Model Context Protocol has it. */

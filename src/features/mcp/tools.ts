@@ -1,9 +1,9 @@
 import { Type, type TSchema } from 'typebox';
 import { statuses } from '#events/session.ts';
-import { ScreenshotQuery } from '../routes/sessions/session-screenshot.get.ts';
-import { CreateSessionBody, ExtendSessionBody } from '../schemas/requests.ts';
-import { HistoryQuery } from '../schemas/history.ts';
-import { RequestHandoffBody } from '../schemas/steering.ts';
+import { ScreenshotQuery } from '#src/roles/api/routes/sessions/session-screenshot.get.ts';
+import { CreateSessionBody, ExtendSessionBody } from '#src/roles/api/schemas/requests.ts';
+import { HistoryQuery } from '#src/roles/api/schemas/history.ts';
+import { RequestHandoffBody } from '#src/roles/api/schemas/steering.ts';
 
 /** What a tool's call asks of the API: each is one operation of it. */
 export type ApiCall = {

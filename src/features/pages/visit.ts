@@ -2,7 +2,7 @@ import { ConnectionLost } from '#src/browsers/link/cdp.ts';
 import { createJudge } from '#src/kernel/domain/egress/rules.ts';
 import { readHost } from '#src/kernel/domain/egress/hosts.ts';
 import type { EgressRules } from '#events/egress.ts';
-import type { PageAsked } from '../schemas/pages/page-call.ts';
+import type { PageAsked } from './routes/page-call.ts';
 import { capturePage, messageBytesMax, resultBytesMax, type Captured } from './captures.ts';
 import { connectPage } from './cdp.ts';
 import { takePage } from './page.ts';

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import type { Extension as StoredExtension } from '#events/organization/extension.ts';
-import { sessionExtensionsMax } from '#events/organization/extension.ts';
 
 const ID = 'ext_9c56cc51b374c3ba189210d5b6d4bf57';
 
@@ -32,16 +31,6 @@ export const ExtensionList = Type.Object(
   { extensions: Type.Array(Extension) },
   { title: 'ExtensionList' },
 );
-
-/** The field of a session's request. */
-export const SessionExtensionsBody = Type.Array(Type.String({ maxLength: 100 }), {
-  maxItems: sessionExtensionsMax,
-  uniqueItems: true,
-  description:
-    'ids of uploaded extensions that the browser has; a browser is launched for the session. ' +
-    'Default none',
-  examples: [],
-});
 
 export function presentExtension(extension: StoredExtension) {
   const { extensionId: id, name, version, bytes, sha256, uploadedAt, by } = extension;

@@ -1,0 +1,7 @@
+import type { Feature } from '../feature.ts';
+
+/** Takes the extensions that sessions' browsers are launched with. */
+export const extensions: Feature = {
+  name: 'extensions',
+  api: async () => (await import('./api.ts')).extensionsApi,
+};
