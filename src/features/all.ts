@@ -6,6 +6,7 @@ import { mcp } from './mcp/feature.ts';
 import { pages } from './pages/feature.ts';
 import { profiles } from './profiles/feature.ts';
 import { recordings } from './recordings/feature.ts';
+import { webDriver } from './webdriver/feature.ts';
 import { webhooks } from './webhooks/feature.ts';
 
 /** The features of the service. One without its line here costs nothing, and its folder may go. */
@@ -17,5 +18,6 @@ export const features: readonly Feature[] = [
   webhooks,
   extensions,
   audit,
+  webDriver,
   mcp,
 ];

@@ -10,6 +10,7 @@ import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import type { Addresses } from '#src/roles/api/schemas/present-session.ts';
+import type { Dialect } from '#src/roles/api/http/dialect.ts';
 import type { ApiServer } from '#src/roles/api/http/route.ts';
 
 /**
@@ -27,8 +28,13 @@ export type Feature = {
 
 /** The operations of a feature; `Own` is what they need beside the core's dependencies. */
 export type FeatureApi<Own = unknown> = {
-  /** What is disposable is disposed together with the API, while its open requests end. */
+  /**
+   * What is async disposable is disposed while the API's open requests end, what is disposable
+   * after it.
+   */
   open(process: FeatureProcess): Own | Promise<Own>;
+  /** The protocol of its own paths; left out: they speak the REST API's. */
+  dialect?: Dialect;
   /** Registers them on a scope of their own: hooks, parsers and error handlers end with it. */
   routes(server: ApiServer, api: ApiDependencies, own: Own): void;
 };
@@ -49,6 +55,8 @@ export type FeatureProcess = {
   findSigner: () => Promise<Signer | null>;
   /** The addresses of sessions. */
   urls: Pick<Addresses, 'cdpUrl'>;
+  /** Where a gateway takes the commands for a session's driver, of a caller that was checked. */
+  driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
   metrics: Metrics;
   log: Logger;
 };

@@ -24,11 +24,8 @@ import { createTransfers, placesFor } from '#src/roles/api/http/transfers.ts';
 import { startQueuePace } from '#src/roles/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/start/embedded/build/dashboard.mjs';
 import type { JwtConfig } from '#src/kernel/config/jwt.ts';
-import { createTickets } from '#src/roles/gateway/access/ticket.ts';
-import { createDriverUrl } from '#src/roles/gateway/access/urls.ts';
 import { createJetStreamSizes } from '#src/kernel/event-store/jetstream/jetstream-stream-sizes.ts';
 import { watchStoreIdentity } from '#src/kernel/event-store/store-identity.ts';
-import { createDrivers } from '#src/roles/api/webdriver/drivers.ts';
 import { createFeed } from '#src/roles/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
@@ -67,13 +64,13 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   composeMetrics(infrastructure);
   const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = composeFeed(infrastructure);
-  const routes = await loadRoutes(features, (one) => one.open(infrastructure));
+  const additions = stack.use(await loadRoutes(features, (one) => one.open(infrastructure)));
   const api = await startApi({
     ...infrastructure,
-    added: routes.added,
+    added: additions.added,
     feed,
     authenticate,
-    ...composeByGateway(infrastructure, stack),
+    gatewayUrl: config.gateway.internalUrl,
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
     proxyPasswords: infrastructure.proxyPasswords,
     health,
@@ -118,7 +115,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       // End the event streams first: closing the API waits for open requests, streams included.
       await feed[Symbol.asyncDispose]();
       // Together: what is under way is answered before the API closes its connections.
-      await Promise.all([routes[Symbol.asyncDispose](), api[Symbol.asyncDispose]()]);
+      await Promise.all([additions.end(), api[Symbol.asyncDispose]()]);
     },
   };
 }
@@ -130,17 +127,6 @@ function composeFeed({ config, context, log }: Infrastructure) {
     clientsMax: config.eventStreams.max,
     clientsPerOrganizationMax: config.eventStreams.perOrganizationMax,
   });
-}
-
-/** What goes by a gateway: WebDriver's commands to sessions' drivers. */
-function composeByGateway(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
-  const { config, masterKeys } = infrastructure;
-  const tickets = createTickets(masterKeys.current.bytes);
-  return {
-    gatewayUrl: config.gateway.internalUrl,
-    driverUrl: createDriverUrl(config.gateway.internalUrl, tickets),
-    drivers: stack.use(createDrivers()),
-  };
 }
 
 function composeMetrics(infrastructure: Infrastructure): void {

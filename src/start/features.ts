@@ -1,34 +1,46 @@
 import type { RoleName } from '#src/kernel/config/config.ts';
 import type { Feature, FeatureApi, FeatureProcess } from '#src/features/feature.ts';
-import type { AddRoutes } from '#src/roles/api/routes.ts';
+import type { ApiAddition } from '#src/roles/api/routes.ts';
 
-/** The routes of the features, and what has been opened for them. */
-export type FeatureRoutes = { added: AddRoutes[] } & AsyncDisposable;
+/** What the features add to the API, with what has been opened for them. */
+export type Additions = {
+  added: ApiAddition[];
+  /** Ends what is under way in them, while the API's open requests end. */
+  end(): Promise<void>;
+} & Disposable;
 
 /** Loads the routes of the features. @param open what a feature's routes need of this process */
 export async function loadRoutes(
   features: readonly Feature[],
   open: (api: FeatureApi, name: string) => unknown,
-): Promise<FeatureRoutes> {
-  const added: AddRoutes[] = [];
-  const opened: AsyncDisposable[] = [];
+): Promise<Additions> {
+  const added: ApiAddition[] = [];
+  const ending: AsyncDisposable[] = [];
+  const held = new DisposableStack();
   for (const { name, api: load } of features) {
     if (load === undefined) continue;
     const api = await load();
     const own = await open(api, name);
-    if (isDisposable(own)) opened.push(own);
-    added.push((server, dependencies) => api.routes(server, dependencies, own));
+    if (isAsyncDisposable(own)) ending.push(own);
+    if (isDisposable(own)) held.use(own);
+    const routes: ApiAddition['routes'] = (server, core) => api.routes(server, core, own);
+    added.push({ routes, ...(api.dialect && { dialect: api.dialect }) });
   }
   return {
     added,
-    async [Symbol.asyncDispose]() {
-      await Promise.all(opened.map((one) => one[Symbol.asyncDispose]()));
+    async end() {
+      await Promise.all(ending.map((one) => one[Symbol.asyncDispose]()));
     },
+    [Symbol.dispose]: () => held.dispose(),
   };
 }
 
-function isDisposable(value: unknown): value is AsyncDisposable {
+function isAsyncDisposable(value: unknown): value is AsyncDisposable {
   return typeof value === 'object' && value !== null && Symbol.asyncDispose in value;
+}
+
+function isDisposable(value: unknown): value is Disposable {
+  return typeof value === 'object' && value !== null && Symbol.dispose in value;
 }
 
 /** Starts what the features run with these roles, one after the other. */

@@ -15,7 +15,12 @@ import { watchCertificate, type WatchedCertificate } from './certificate-watcher
 import type { Config, RoleName } from '#src/kernel/config/config.ts';
 import { natsAccess, redisAccess } from '#src/kernel/config/stores.ts';
 import { createTickets } from '#src/roles/gateway/access/ticket.ts';
-import { createUrls, type Urls } from '#src/roles/gateway/access/urls.ts';
+import {
+  createDriverUrl,
+  createUrls,
+  type DriverUrl,
+  type Urls,
+} from '#src/roles/gateway/access/urls.ts';
 import { createLinkKeys, type LinkKeys } from '#src/browsers/link/browser-link.ts';
 import { createProxyPasswords, type ProxyPasswords } from '#src/features/egress/proxy-password.ts';
 import { createVncSecret } from '#src/roles/gateway/access/vnc-secret.ts';
@@ -83,6 +88,7 @@ export type Infrastructure = ComposeOptions &
     redis: RedisViews['redis'];
     sessionEvents: SessionEvents;
     urls: Urls;
+    driverUrl: DriverUrl;
     vncPasswordOf: (workloadId: string) => string;
     linkKeys: LinkKeys;
     proxyPasswords: ProxyPasswords;
@@ -160,6 +166,7 @@ export async function openInfrastructure(
     redis: stored.redis,
     sessionEvents,
     urls: createUrls({ wsUrl: publicWsUrl, wssUrl: publicWssUrl, tickets }),
+    driverUrl: createDriverUrl(config.gateway.internalUrl, tickets),
     vncPasswordOf: createVncSecret(masterKey),
     linkKeys: createLinkKeys(masterKey),
     proxyPasswords: createProxyPasswords(options.masterKeys),

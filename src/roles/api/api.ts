@@ -8,7 +8,7 @@ import type { Tracer } from '#src/kernel/telemetry/tracer.ts';
 import type { Gatekeeper } from './http/admission.ts';
 import type { ApiDependencies } from './dependencies.ts';
 import { setCertificate, type Certificate, type Incoming } from './http/tls.ts';
-import { registerRoutes, type AddRoutes } from './routes.ts';
+import { registerRoutes, type ApiAddition } from './routes.ts';
 import { buildServer } from './http/server.ts';
 
 /** Open requests get this long when the service stops; then their connections are closed. */
@@ -20,8 +20,8 @@ const DRAIN_MS = 3_000;
  */
 export async function startApi(
   dependencies: ApiDependencies & {
-    /** The routes of the features. */
-    added: readonly AddRoutes[];
+    /** What the features add. */
+    added: readonly ApiAddition[];
     gatekeeper: Gatekeeper;
     log: Logger;
     listen: { host: string; port: number };
@@ -37,10 +37,11 @@ export async function startApi(
     setCertificate(certificate: Certificate): void;
   } & AsyncDisposable
 > {
-  const { gatekeeper, log, listen, incoming, metrics, tracer } = dependencies;
+  const { added, gatekeeper, log, listen, incoming, metrics, tracer } = dependencies;
   const countRefusal = metrics.refused;
   const server = buildServer({
-    routes: (scope) => registerRoutes(scope, dependencies, dependencies.added),
+    routes: (scope) => registerRoutes(scope, dependencies, added),
+    dialects: added.flatMap(({ dialect }) => dialect ?? []),
     gatekeeper,
     log,
     countRefusal,

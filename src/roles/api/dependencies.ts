@@ -25,7 +25,6 @@ import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
 import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
-import type { Drivers } from './webdriver/drivers.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
 import type { Transfers } from './http/transfers.ts';
@@ -75,9 +74,6 @@ export type ApiDependencies = {
   ownAddresses: Pick<OwnAddresses, 'isOwnHost'>;
   /** How long files are kept after the end of their session. */
   filesRetainMs: number;
-  /** Where a gateway takes WebDriver's commands, of a caller whose credential was just checked. */
-  driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
-  drivers: Drivers;
   /** `http://` or `https://` address by which this process reaches a gateway. */
   gatewayUrl: string;
   feed: EventFeed;

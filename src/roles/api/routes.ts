@@ -1,5 +1,6 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { ApiDependencies } from './dependencies.ts';
+import type { Dialect } from './http/dialect.ts';
 import type { ApiServer } from './http/route.ts';
 import { allowOrigins } from './routes/organization/allow-origins.put.ts';
 import { getOrganization } from './routes/organization/get-organization.get.ts';
@@ -45,19 +46,21 @@ import { requestHandoff } from './routes/steering/request-handoff.post.ts';
 import { sessionShares } from './routes/steering/shares.ts';
 import { takeHandoff } from './routes/steering/take-handoff.post.ts';
 import { updateSession } from './routes/sessions/update-session.patch.ts';
-import { webDriver } from './routes/webdriver/webdriver.ts';
 import { createPoolSeries } from './operator/pool-query.ts';
 import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
 
-/** Registers the operations that an optional part of the service adds. */
-export type AddRoutes = (server: ApiServer, dependencies: ApiDependencies) => void;
+/** What an optional part of the service adds to the API. */
+export type ApiAddition = {
+  routes(server: ApiServer, dependencies: ApiDependencies): void;
+  dialect?: Dialect;
+};
 
 /** Registers every operation of the API. @param added each on a scope of its own */
 export function registerRoutes(
   server: ApiServer,
   dependencies: ApiDependencies,
-  added: readonly AddRoutes[],
+  added: readonly ApiAddition[],
 ): void {
   const past = createHistoryReader(dependencies);
   const series = createPoolSeries(past, () => dependencies.context.now());
@@ -105,11 +108,10 @@ export function registerRoutes(
   serviceHealth(server, dependencies);
   serviceReady(server, dependencies);
   serviceMetrics(server, dependencies);
-  webDriver(server, dependencies);
   serveDocuments(server);
   serveDashboard(server, dependencies.dashboard);
-  for (const addRoutes of added)
+  for (const addition of added)
     server.register(async (scope) =>
-      addRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), dependencies),
+      addition.routes(scope.withTypeProvider<TypeBoxTypeProvider>(), dependencies),
     );
 }

@@ -14,7 +14,7 @@ import { features } from '#src/features/all.ts';
 import { createSigner } from '#src/features/archive/signature.ts';
 import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { createDrivers } from '#src/roles/api/webdriver/drivers.ts';
+import { createDrivers } from '#src/features/webdriver/drivers.ts';
 import type { HealthMonitor } from '#src/roles/api/health/health-monitor.ts';
 import type { Caller } from '#src/roles/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
@@ -230,8 +230,6 @@ export async function startApp(
     maxLifetimeMs,
     proxyPasswords,
     ownAddresses,
-    driverUrl: () => 'http://127.0.0.1:9/webdriver/no-gateway',
-    drivers: createDrivers(),
     addresses: {
       cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
       bidiUrl: ({ id }) => `ws://host:1/devtools/bidi/${id}`,
@@ -268,6 +266,10 @@ export async function startApp(
     },
     pages: createOneCalls({ log }),
     mcp: { ...mcpTimes, sessions: mcpSessions },
+    webdriver: {
+      driverUrl: () => 'http://127.0.0.1:9/webdriver/no-gateway',
+      drivers: createDrivers(),
+    },
     webhooks,
     audit: {
       records: createMemoryRecords(context.eventStore),
@@ -277,6 +279,7 @@ export async function startApp(
   const { added } = await loadRoutes(features, (_, name) => opened[name]);
   const server = buildServer({
     routes: (scope) => registerRoutes(scope, dependencies, added),
+    dialects: added.flatMap(({ dialect }) => dialect ?? []),
     gatekeeper: {
       authenticate,
       rateLimiter: {

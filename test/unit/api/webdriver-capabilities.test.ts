@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { readCapabilities } from '#src/roles/api/webdriver/capabilities.ts';
-import { parseWebDriverId, webDriverId } from '#src/roles/api/webdriver/session-id.ts';
+import { readCapabilities } from '#src/features/webdriver/capabilities.ts';
+import { parseWebDriverId, webDriverId } from '#src/features/webdriver/session-id.ts';
 
 const always = (alwaysMatch: unknown) => readCapabilities({ capabilities: { alwaysMatch } });
 

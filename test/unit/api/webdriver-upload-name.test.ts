@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { unzipped } from '#test/support/http/unzipped.ts';
 import { ZipFile } from 'yazl';
 import { expect, test } from 'vitest';
-import { hasChangedName, withKeptName } from '#src/roles/api/webdriver/upload-name.ts';
+import { hasChangedName, withKeptName } from '#src/features/webdriver/upload-name.ts';
 
 /** A zip with one file, as Selenium's clients send it. */
 async function zipOf(name: string, content: string): Promise<Buffer> {

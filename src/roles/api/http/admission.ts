@@ -4,7 +4,7 @@ import { mayDo, type Action } from '#src/kernel/domain/organization/roles.ts';
 import type { TierLimits } from '#src/kernel/domain/organization/tiers.ts';
 import { bearerOf, passwordOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
 import { unitsOf, type Asked, type Cost } from './cost.ts';
-import { isWebDriver } from '../webdriver/is-webdriver.ts';
+import { dialectOf } from './dialect.ts';
 import { sendRejection } from './error-response.ts';
 import type { RouteConfig } from './route.ts';
 import {
@@ -228,8 +228,6 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 }
 
 const NO_CACHE = 'no-store';
-/** W3C's word for all answers of WebDriver. */
-const NO_CACHE_OF_WEBDRIVER = 'no-cache';
 
 /** Each answer tells what is left of the budget that its request was counted in. */
 function tellAllowances(server: FastifyInstance, countByAddress: CountByAddress): void {
@@ -252,7 +250,8 @@ export function allowanceHeaders(allowance: Allowance, request?: FastifyRequest)
 }
 
 function noCache(request?: FastifyRequest): string {
-  return request !== undefined && isWebDriver(request) ? NO_CACHE_OF_WEBDRIVER : NO_CACHE;
+  const dialect = request === undefined ? null : dialectOf(request);
+  return dialect?.cacheControl ?? NO_CACHE;
 }
 
 /** The same for an answer that bypasses the server's hooks; the request has been admitted. */
@@ -280,8 +279,8 @@ function admittedOf(this: FastifyRequest): Promise<Rejection | null> {
 
 function authenticated(request: FastifyRequest, authenticate: Authenticate) {
   const { authorization } = request.headers;
-  const isBasic = isWebDriver(request);
-  const credential = bearerOf(authorization) ?? (isBasic ? passwordOf(authorization) : null);
+  const takesPasswords = dialectOf(request)?.takesPasswords ?? false;
+  const credential = bearerOf(authorization) ?? (takesPasswords ? passwordOf(authorization) : null);
   return credential === null ? null : authenticate(credential);
 }
 

@@ -12,8 +12,7 @@ import {
 import { ObjectStoreFull, OrganizationStoreFull } from '#src/kernel/objects/object-store.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import { storeFullRejection } from './store-full.ts';
-import { isWebDriver } from '../webdriver/is-webdriver.ts';
-import { webDriverRejection } from '../webdriver/webdriver-error.ts';
+import { dialectOf } from './dialect.ts';
 import { Unreadable } from './body-coding.ts';
 import { invalid, validationRejection } from './validation.ts';
 
@@ -26,20 +25,20 @@ export function sendRejection(reply: FastifyReply, rejection: Rejection): Fastif
   (reply.server as Counting).countRefusal?.(rejection.code);
   if (rejection.retryAfterSeconds !== undefined)
     void reply.header('retry-after', String(rejection.retryAfterSeconds));
-  if (isWebDriver(reply.request)) return asWebDriver(reply, rejection);
+  const dialect = dialectOf(reply.request);
+  if (dialect !== null) {
+    const { status, body, headers = {} } = dialect.answer(rejection);
+    return reply
+      .headers(headers)
+      .code(status)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(body));
+  }
   if (rejection.code === 'UNAUTHORIZED') void reply.header('www-authenticate', 'Bearer');
   return reply
     .code(errors[rejection.code].status)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(problemBody(rejection)));
-}
-
-function asWebDriver(reply: FastifyReply, rejection: Rejection): FastifyReply {
-  const { status, body } = webDriverRejection(rejection);
-  // Java's client sends the password of its address when it is asked for it.
-  if (rejection.code === 'UNAUTHORIZED')
-    void reply.header('www-authenticate', 'Basic realm="API key as password"');
-  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 
 /** Seconds after which an unavailable dependency may be back: it is restarted within 15 s. */

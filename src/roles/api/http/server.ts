@@ -10,6 +10,7 @@ import { openApiOptions } from '../docs/openapi.ts';
 import { createCountByAddress, registerAdmission, type Gatekeeper } from './admission.ts';
 import { decodeBodies, readText } from './body-coding.ts';
 import { boundConnections } from './connections.ts';
+import type { Dialect } from './dialect.ts';
 import { noteDoors } from './door.ts';
 import { brokenHttpAnswers, refuseWithoutHost } from './malformed-requests.ts';
 import { incomingOptions, type Incoming } from './tls.ts';
@@ -33,6 +34,8 @@ export function buildServer(options: {
   incoming?: Incoming;
   countRefusal?: CountRefusal;
   tracer?: Tracer | null;
+  /** What paths of their own speak; left out: none. */
+  dialects?: readonly Dialect[];
   /** Left out: as many as the machine can hold. */
   connectionsMax?: number;
 }): FastifyInstance {
@@ -60,6 +63,7 @@ export function buildServer(options: {
     onAuthenticated: ({ raw }) => connections.prove(raw.socket),
   };
   if (countRefusal !== undefined) server.decorate('countRefusal', countRefusal);
+  server.decorate('dialects', options.dialects ?? []);
   server.setErrorHandler(createErrorHandler(log));
   server.setValidatorCompiler(compileValidator);
   decodeBodies(server);

@@ -4,7 +4,7 @@ import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { decide } from '#src/kernel/domain/session/decide.ts';
 import { fileKey } from '#src/kernel/domain/session/files.ts';
-import { base64Length, base64Of } from '#src/roles/api/webdriver/base64-stream.ts';
+import { base64Length, base64Of } from '#src/features/webdriver/base64-stream.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** What the browser has downloaded, as Selenium's clients ask a Grid for it. */

@@ -106,6 +106,14 @@ test('a New Session that is too large says how large it may be', async () => {
   expect(answer).toMatchObject(refused(413, 'invalid argument', /1 MiB/));
 });
 
+test('a New Session of more JSON values than are parsed is an invalid argument', async () => {
+  const pad = Array.from({ length: 250_000 }, () => []);
+  const body = JSON.stringify({ ...JSON.parse(NEW_SESSION), pad });
+  expect(body.length).toBeLessThan(MIB);
+  const answer = await ask('POST', '/wd/hub/session', { body });
+  expect(answer).toMatchObject(refused(400, 'invalid argument'));
+});
+
 test('status is W3C’s, without a credential', async () => {
   const { status, type, cache, value } = await ask('GET', '/wd/hub/status', { headers: {} });
   expect({ status, type, cache }).toEqual({ status: 200, ...W3C });

@@ -3,12 +3,12 @@ import { createServer, request as send, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Wanted } from '#src/roles/api/webdriver/capabilities.ts';
-import { createDrivers } from '#src/roles/api/webdriver/drivers.ts';
-import type { InnerAnswer, InnerRequests } from '#src/roles/api/webdriver/inner-requests.ts';
+import type { Wanted } from '#src/features/webdriver/capabilities.ts';
+import { createDrivers } from '#src/features/webdriver/drivers.ts';
+import type { InnerAnswer, InnerRequests } from '#src/features/webdriver/inner-requests.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import { throughDoor } from '#src/roles/api/http/door.ts';
-import { newSession } from '#src/roles/api/webdriver/new-session.ts';
+import { newSession } from '#src/features/webdriver/new-session.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 

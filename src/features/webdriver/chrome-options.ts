@@ -1,6 +1,6 @@
 import { isRecord } from '#src/kernel/http/webdriver-capabilities.ts';
-import { permissionNames } from '../schemas/emulation.ts';
-import { localeOf } from '../sessions/locale.ts';
+import { permissionNames } from '#src/roles/api/schemas/emulation.ts';
+import { localeOf } from '#src/roles/api/sessions/locale.ts';
 
 /** What `goog:chromeOptions` asks of a session. */
 export type ChromeOptions = {

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bearerOf, passwordOf } from '../auth/authenticate.ts';
-import { throughDoor } from '../http/door.ts';
+import { bearerOf, passwordOf } from '#src/roles/api/auth/authenticate.ts';
+import { throughDoor } from '#src/roles/api/http/door.ts';
 
 /** The answer of a route of the REST API. */
 export type InnerAnswer = {

@@ -2,18 +2,24 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { inOrder, type SessionFile } from '#src/kernel/domain/session/files.ts';
 import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
+import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 import { isRecord } from '#src/kernel/http/webdriver-capabilities.ts';
-import type { ApiDependencies } from '../../dependencies.ts';
-import { sendPaced } from '../../files/paced-body.ts';
-import { activeSession, askServer, findFiles, refusalOf } from '../../files/session-files.ts';
-import { zipOf } from '../../files/zip.ts';
-import { takeAnyBody } from '../../http/any-body.ts';
-import { readText } from '../../http/body-coding.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import type { ApiServer } from '../../http/route.ts';
-import { base64Length, base64Of } from '../../webdriver/base64-stream.ts';
-import { parseWebDriverId } from '../../webdriver/session-id.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendPaced } from '#src/roles/api/files/paced-body.ts';
+import {
+  activeSession,
+  askServer,
+  findFiles,
+  refusalOf,
+} from '#src/roles/api/files/session-files.ts';
+import { zipOf } from '#src/roles/api/files/zip.ts';
+import { takeAnyBody } from '#src/roles/api/http/any-body.ts';
+import { readText } from '#src/roles/api/http/body-coding.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import type { ApiServer } from '#src/roles/api/http/route.ts';
+import { base64Length, base64Of } from '../base64-stream.ts';
+import { parseWebDriverId } from '../session-id.ts';
 
 const URL = '/wd/hub/session/:id/se/files';
 const params = Type.Object({ id: Type.String() });
@@ -95,10 +101,14 @@ async function find(
   return { session, files: files.filter(({ origin }) => origin === 'download') };
 }
 
+/** The body of a request for a file; a name has 255 bytes. */
+const NAME_BYTES_MAX = 64 * 1024;
+
 /** Null: the body names none. */
 function nameIn(body: unknown): string | null {
   try {
-    const asked: unknown = JSON.parse(readText(body as Buffer, undefined));
+    const text = readText(body as Buffer, undefined);
+    const asked = parseForeignJson(text, { bytesMax: NAME_BYTES_MAX });
     return isRecord(asked) && typeof asked['name'] === 'string' ? asked['name'] : null;
   } catch {
     return null;

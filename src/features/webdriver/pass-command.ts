@@ -6,9 +6,9 @@ import { isRejection, reject, type ErrorName, type Rejection } from '#src/kernel
 import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 import { createGrowing } from '#src/kernel/foreign/growing.ts';
 import { untilAborted } from '#src/kernel/objects/body.ts';
-import { goneSignal } from '../http/client-gone.ts';
-import { codingOf, Unreadable } from '../http/body-coding.ts';
-import { allowSlowBody } from '../http/malformed-requests.ts';
+import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { codingOf, Unreadable } from '#src/roles/api/http/body-coding.ts';
+import { allowSlowBody } from '#src/roles/api/http/malformed-requests.ts';
 import type { DriverCommand, Drivers } from './drivers.ts';
 import { BEGINNING_BYTES, hasChangedName, withKeptName } from './upload-name.ts';
 import { webDriverError, webDriverRejection, type WebDriverAnswer } from './webdriver-error.ts';

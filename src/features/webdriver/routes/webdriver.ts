@@ -1,24 +1,32 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { errors, reject, type ErrorName } from '#src/kernel/errors.ts';
+import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 import { createLocalLimiter, secondsToReset } from '#src/kernel/http/rate-window.ts';
-import type { ApiDependencies } from '../../dependencies.ts';
-import { takeAnyBody } from '../../http/any-body.ts';
-import { readText, Unreadable } from '../../http/body-coding.ts';
-import { goneSignal } from '../../http/client-gone.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import type { ApiServer } from '../../http/route.ts';
-import { readCapabilities } from '../../webdriver/capabilities.ts';
-import { innerRequests } from '../../webdriver/inner-requests.ts';
-import { newSession } from '../../webdriver/new-session.ts';
-import { passCommand, sendWebDriver } from '../../webdriver/pass-command.ts';
-import { parseWebDriverId } from '../../webdriver/session-id.ts';
-import { webDriverError, webDriverRejection } from '../../webdriver/webdriver-error.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { takeAnyBody } from '#src/roles/api/http/any-body.ts';
+import { readText, Unreadable } from '#src/roles/api/http/body-coding.ts';
+import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import type { ApiServer } from '#src/roles/api/http/route.ts';
+import { readCapabilities } from '../capabilities.ts';
+import type { Drivers } from '../drivers.ts';
+import { innerRequests } from '../inner-requests.ts';
+import { newSession } from '../new-session.ts';
+import { passCommand, sendWebDriver } from '../pass-command.ts';
+import { parseWebDriverId } from '../session-id.ts';
+import { webDriverError, webDriverRejection } from '../webdriver-error.ts';
 import { downloads } from './downloads.ts';
 
-type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl' | 'log'>;
+/** What the routes need beside the core's dependencies. */
+export type WebDriverParts = {
+  drivers: Drivers;
+  /** Where a gateway takes the commands of a caller whose credential was just checked. */
+  driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
+};
+type Needed = Pick<ApiDependencies, 'log'> & WebDriverParts;
 
-const PREFIX = '/wd/hub';
+export const PREFIX = '/wd/hub';
 const SESSION = `${PREFIX}/session/`;
 const config = { action: 'control', refusals: [] } as const;
 const command = { ...config, isBoundedElsewhere: true } as const;
@@ -48,7 +56,7 @@ const DOTS = /^(?:\.|%2e){1,2}$/i;
  * commands go to the driver beside its browser. W3C describes the commands, so the document of the
  * API has none.
  */
-export function webDriver(server: ApiServer, dependencies: ApiDependencies): void {
+export function webDriver(server: ApiServer, dependencies: ApiDependencies & WebDriverParts): void {
   server.route({
     method: 'GET',
     url: `${PREFIX}/status`,
@@ -189,10 +197,11 @@ function isCommand(path: string): boolean {
   return !path.split('/').some((segment) => DOTS.test(segment));
 }
 
-/** W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none. */
+/** W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none, or too much. */
 function jsonOf(body: unknown): unknown {
   try {
-    return JSON.parse(readText(Buffer.isBuffer(body) ? body : Buffer.alloc(0), undefined));
+    const text = readText(Buffer.isBuffer(body) ? body : Buffer.alloc(0), undefined);
+    return parseForeignJson(text, { bytesMax: NEW_SESSION_BYTES_MAX });
   } catch (error) {
     if (error instanceof Unreadable) throw error;
     return undefined;
