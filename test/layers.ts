@@ -30,8 +30,8 @@ const core = [
 ];
 
 /**
- * The rooms of the house, from the ground up: a file imports its own room and those before it. What
- * has to be there for a session to live is in the kernel, the browsers, the commands and the roles.
+ * The rooms of the house, from the ground up: a file imports its own room and those before it. The
+ * core is what has to be there for a session to live: all up to the roles. It imports no feature.
  */
 export const rooms = [
   'events',
@@ -39,9 +39,8 @@ export const rooms = [
   'projections',
   'src/browsers',
   'src/commands',
-  'src/roles/api',
-  'src/features',
   'src/roles',
+  'src/features',
   'src/start',
   'src/apps',
   'src/main.ts',
@@ -130,19 +129,19 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
   ],
   // The features stand on the core, which imports none of them.
-  'src/features': [...core, 'src/kernel/config', 'src/kernel/s3', 'src/browsers', 'src/roles/api'],
+  'src/features': [
+    ...core,
+    'src/kernel/config',
+    'src/kernel/s3',
+    'src/browsers',
+    'src/roles/api',
+    // What a server of browsers asks of its parts.
+    'src/roles/provisioner/browser-part.ts',
+    'src/roles/provisioner/profiles.ts',
+  ],
   // The roles: none imports another.
   'src/roles/api': [...core, 'src/kernel/history', 'src/browsers/extensions', 'src/browsers/link'],
-  'src/roles/provisioner': [
-    ...core,
-    'src/browsers',
-    'src/features/black-box',
-    'src/features/egress',
-    'src/features/files',
-    'src/features/profiles',
-    'src/features/recordings',
-    'src/features/screenshots',
-  ],
+  'src/roles/provisioner': [...core, 'src/browsers'],
   'src/roles/timekeeper': core,
   'src/roles/gateway': [...core, 'src/browsers/link'],
   'src/roles/feed': core,

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { EgressRules, EgressTraffic } from '#events/egress.ts';
 
 /** What a browser needs of its proxy: a way in for its connections. */
 export type EgressEndpoint = {
@@ -16,3 +17,13 @@ export type EgressEndpoint = {
 
 /** Whether a connection between two ports of loopback comes from the browser. */
 export type IsPeer = (connection: { clientPort: number; serverPort: number }) => Promise<boolean>;
+
+/** The proxy of the browser of a session with rules for its connections. */
+export type EgressProxy = EgressEndpoint & {
+  /** What was counted since the last call; null: nothing. */
+  takeTraffic(): EgressTraffic | null;
+  [Symbol.asyncDispose](): Promise<void>;
+};
+
+/** Port: opens the proxy of the browser of a session with these rules. */
+export type OpenEgress = (rules: EgressRules, sessionId: string) => Promise<EgressProxy>;

@@ -1,11 +1,15 @@
 import { audit } from './audit/feature.ts';
+import { blackBox } from './black-box/feature.ts';
 import { debuggerAddress } from './debugger-address/feature.ts';
+import { egress } from './egress/feature.ts';
 import { extensions } from './extensions/feature.ts';
 import type { Feature } from './feature.ts';
+import { files } from './files/feature.ts';
 import { mcp } from './mcp/feature.ts';
 import { pages } from './pages/feature.ts';
 import { profiles } from './profiles/feature.ts';
 import { recordings } from './recordings/feature.ts';
+import { screenshots } from './screenshots/feature.ts';
 import { webDriver } from './webdriver/feature.ts';
 import { webhooks } from './webhooks/feature.ts';
 
@@ -13,8 +17,12 @@ import { webhooks } from './webhooks/feature.ts';
 export const features: readonly Feature[] = [
   pages,
   debuggerAddress,
+  screenshots,
+  files,
   recordings,
+  blackBox,
   profiles,
+  egress,
   webhooks,
   extensions,
   audit,

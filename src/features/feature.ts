@@ -1,3 +1,6 @@
+import type { Browsers } from '#src/browsers/browsers.ts';
+import type { OpenEgress } from '#src/browsers/egress-endpoint.ts';
+import type { ObserverPart } from '#src/browsers/observer/part.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { Config, RoleName } from '#src/kernel/config/config.ts';
 import type { JetStreamConnection } from '#src/kernel/event-store/jetstream/connection.ts';
@@ -5,11 +8,14 @@ import type { OwnAddresses } from '#src/kernel/host/own-addresses.ts';
 import type { ResolveName } from '#src/kernel/host/resolve-name.ts';
 import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import type { MasterKeys } from '#src/kernel/master-keys.ts';
+import type { Answer, QuestionKind } from '#src/kernel/messaging/server-questions.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import type { Addresses } from '#src/roles/api/schemas/present-session.ts';
+import type { BrowserPart } from '#src/roles/provisioner/browser-part.ts';
+import type { OpenProfiles } from '#src/roles/provisioner/profiles.ts';
 import type { Dialect } from '#src/roles/api/http/dialect.ts';
 import type { ApiServer } from '#src/roles/api/http/route.ts';
 
@@ -22,6 +28,8 @@ export type Feature = {
   name: string;
   /** Loads what it adds to the API, in a process of the role api. */
   api?: () => Promise<FeatureApi>;
+  /** Loads what it adds to a server of browsers, in a process of the role provisioner. */
+  server?: () => Promise<FeatureServer>;
   /** Loads and starts what runs with a role; null: its configuration asks for nothing. */
   starts?: Partial<Record<RoleName, (process: FeatureProcess) => Promise<AsyncDisposable | null>>>;
 };
@@ -37,6 +45,28 @@ export type FeatureApi<Own = unknown> = {
   dialect?: Dialect;
   /** Registers them on a scope of their own: hooks, parsers and error handlers end with it. */
   routes(server: ApiServer, api: ApiDependencies, own: Own): void;
+};
+
+export type FeatureServer = (process: ServerProcess) => ServerAddition | Promise<ServerAddition>;
+
+/** What a feature adds to a server of browsers. */
+export type ServerAddition = {
+  /** What it does while browsers serve their sessions. */
+  part?: BrowserPart;
+  /** What it does with each browser by CDP. */
+  observer?: ObserverPart;
+  openEgress?: OpenEgress;
+  openProfiles?: OpenProfiles;
+  /** Answers what other processes ask this server. */
+  answers?: { [Kind in QuestionKind]?: Answer<Kind> };
+  /** After the ends of all sessions. */
+  [Symbol.asyncDispose]?(): Promise<void>;
+};
+
+/** What a server of browsers has opened before its features. */
+export type ServerProcess = FeatureProcess & {
+  browsers: Browsers;
+  vncPasswordOf: (workloadId: string) => string;
 };
 
 /** What a process has opened before its features. */

@@ -1,5 +1,11 @@
 import type { RoleName } from '#src/kernel/config/config.ts';
-import type { Feature, FeatureApi, FeatureProcess } from '#src/features/feature.ts';
+import type {
+  Feature,
+  FeatureApi,
+  FeatureProcess,
+  ServerAddition,
+  ServerProcess,
+} from '#src/features/feature.ts';
 import type { ApiAddition } from '#src/roles/api/routes.ts';
 
 /** What the features add to the API, with what has been opened for them. */
@@ -41,6 +47,22 @@ function isAsyncDisposable(value: unknown): value is AsyncDisposable {
 
 function isDisposable(value: unknown): value is Disposable {
   return typeof value === 'object' && value !== null && Symbol.dispose in value;
+}
+
+/** Opens what the features add to a server of browsers, in their order. */
+export async function openServerAdditions(
+  features: readonly Feature[],
+  process: ServerProcess,
+  stack: AsyncDisposableStack,
+): Promise<ServerAddition[]> {
+  const additions: ServerAddition[] = [];
+  for (const { server: load } of features) {
+    if (load === undefined) continue;
+    const addition = await (await load())(process);
+    additions.push(addition);
+    stack.defer(() => addition[Symbol.asyncDispose]?.());
+  }
+  return additions;
 }
 
 /** Starts what the features run with these roles, one after the other. */

@@ -8,23 +8,22 @@ import { createJetStreamWorkQueues } from '#src/kernel/messaging/jetstream/jetst
 import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
 import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/kernel/messaging/owned-leases.ts';
-import { createBlackBoxes } from '#src/features/black-box/black-boxes.ts';
-import { openProfileVault, type ProfileVault } from '#src/features/profiles/profile-vault.ts';
+import { features } from '#src/features/all.ts';
+import type { ServerAddition } from '#src/features/feature.ts';
 import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
 import { createKubernetesBrowsers } from '#src/browsers/kubernetes/pod-browsers.ts';
 import { createProcessBrowsers } from '#src/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/browsers/browsers.ts';
-import { createSessionFiles } from '#src/features/files/session-files.ts';
 import { observedBrowsers } from '#src/browsers/observer/observed-browsers.ts';
 import { emulation } from '#src/browsers/observer/emulation.ts';
 import { createObserver } from '#src/browsers/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/roles/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/roles/provisioner/metrics.ts';
 import { createExtensionsOf } from '#src/browsers/extensions/extension-source.ts';
-import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
-import { createOpenEgress } from '#src/features/egress/open-egress.ts';
+import { createOwnAddresses, type OwnAddresses } from '#src/kernel/host/own-addresses.ts';
 import { startProvisioner } from '#src/roles/provisioner/provisioner.ts';
+import { openServerAdditions } from './features.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeProvisioner(infrastructure: Infrastructure) {
@@ -34,30 +33,24 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
-  const files = composeFiles(infrastructure, browsers);
-  const blackBoxes = createBlackBoxes({ log, objects: infrastructure.objects, browsers });
-  const observer = createObserver({ parts: [files.part, blackBoxes.part, emulation], log });
+  await using stack = new AsyncDisposableStack();
+  const additions = await openServerAdditions(
+    features,
+    { ...infrastructure, browsers, ownAddresses: ownAddressesOf(infrastructure) },
+    stack,
+  );
+  const observers = additions.flatMap(({ observer }) => observer ?? []);
+  const observer = createObserver({ parts: [...observers, emulation], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     leases,
     browsers: observedBrowsers(measureLaunches(browsers, metrics), observer),
-    openEgress: createOpenEgress({
-      passwords: infrastructure.proxyPasswords,
-      own: createOwnAddresses(
-        [...config.ownHosts, advertisedAddress(config)],
-        infrastructure.resolveName,
-      ),
-    }),
-    files,
-    blackBoxes,
+    ...portsOf(additions),
+    parts: additions.flatMap(({ part }) => part ?? []),
     extensionsOf: createExtensionsOf(infrastructure.objects),
-    screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,
-    recordings: { objects: infrastructure.objects, maxBytes: config.recordings.maxBytes },
-    profileVault: await openVault(infrastructure),
-    profileVersions: config.profiles.versions,
     storedBytesMax: STORED_PROFILES_MAX * config.profiles.bytesMax,
     shutdownWithinMs: config.shutdownWithinMs,
     onShutdown: (config.browsers.docker ?? config.browsers.kubernetes)?.onShutdown ?? 'stop',
@@ -68,34 +61,43 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
     throw error;
   });
-  const questions = createJetStreamQuestions(connection);
-  const answering = questions.serve(serverId, 'screenshot', provisioner.screenshot);
-  const answeringFiles = questions.serve(serverId, 'files', files.answer);
+  const answering = serveAnswers(infrastructure, additions);
+  const opened = stack.move();
   return {
     ...provisioner,
     async [Symbol.asyncDispose]() {
       // Disposed last, even if a step before fails: the ends of sessions store pictures.
-      await using _ = blackBoxes;
-      answering[Symbol.dispose]();
-      answeringFiles[Symbol.dispose]();
+      await using _ = opened;
+      answering.dispose();
       await provisioner[Symbol.asyncDispose]();
     },
   };
 }
 
-function composeFiles(infrastructure: Infrastructure, { folders }: Browsers) {
-  const { config, context, objects, log } = infrastructure;
-  const { eventStore, now } = context;
-  return createSessionFiles({ eventStore, now, objects, folders, log, limits: config.files });
+/** This machine's addresses too: no browser may go by its proxy to what runs beside it. */
+function ownAddressesOf({ config, resolveName }: Infrastructure): OwnAddresses {
+  return createOwnAddresses([...config.ownHosts, advertisedAddress(config)], resolveName);
 }
 
-function openVault({ config, objects, masterKeys }: Infrastructure): Promise<ProfileVault> {
-  return openProfileVault({
-    objects,
-    masterKeys,
-    folder: join(config.dataDir, 'profiles'),
-    bytesMax: config.profiles.bytesMax,
-  });
+/** The ports that a feature has; without it sessions that need one get no browser. */
+function portsOf(additions: readonly ServerAddition[]) {
+  const openEgress = additions.find((one) => one.openEgress !== undefined)?.openEgress;
+  const openProfiles = additions.find((one) => one.openProfiles !== undefined)?.openProfiles;
+  return { ...(openEgress && { openEgress }), ...(openProfiles && { openProfiles }) };
+}
+
+/** Answers what other processes ask this server. */
+function serveAnswers(
+  { connection, serverId }: Infrastructure,
+  additions: readonly ServerAddition[],
+): DisposableStack {
+  const questions = createJetStreamQuestions(connection);
+  const stack = new DisposableStack();
+  for (const { answers = {} } of additions) {
+    if (answers.screenshot) stack.use(questions.serve(serverId, 'screenshot', answers.screenshot));
+    if (answers.files) stack.use(questions.serve(serverId, 'files', answers.files));
+  }
+  return stack;
 }
 
 /** @throws LeaseTaken, saying what to do */

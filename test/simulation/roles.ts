@@ -1,4 +1,3 @@
-import { noVault } from '#test/support/stores/memory-vault.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { startProjections } from '#projections/runner/run-projections.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
@@ -106,7 +105,6 @@ export async function startRoles(
         ...common,
         sessionEvents,
         queueTimeoutMs: QUEUE.timeoutMs,
-        ...noVault,
         ...serverOf(servers, host, process),
       }),
     );

@@ -3,20 +3,13 @@ import { Agent } from 'node:http';
 import { Agent as TlsAgent } from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import { RequestError, Server, type PrepareRequestFunctionOpts } from 'proxy-chain';
-import type { EgressRefusal, EgressRules, EgressTraffic } from '#events/egress.ts';
+import type { EgressRefusal, EgressRules } from '#events/egress.ts';
 import { readAddress, readHost } from '#src/kernel/domain/egress/hosts.ts';
 import { createJudge, type Verdict } from '#src/kernel/domain/egress/rules.ts';
 import type { ResolveName } from '#src/kernel/host/resolve-name.ts';
-import type { EgressEndpoint, IsPeer } from '#src/browsers/egress-endpoint.ts';
+import type { EgressProxy, IsPeer } from '#src/browsers/egress-endpoint.ts';
 import type { IsClosed } from './closed-networks.ts';
 import { createTrafficCount } from './count-traffic.ts';
-
-/** The forward proxy of one browser: the only way out that its session's rules leave. */
-export type EgressProxy = EgressEndpoint & {
-  /** What was counted since the last call; null: nothing. */
-  takeTraffic(): EgressTraffic | null;
-  [Symbol.asyncDispose](): Promise<void>;
-};
 
 export type EgressProxyOptions = {
   rules: EgressRules;

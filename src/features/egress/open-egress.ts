@@ -1,12 +1,8 @@
-import type { EgressRules } from '#events/egress.ts';
 import { createOwnAddresses, type OwnAddresses } from '#src/kernel/host/own-addresses.ts';
 import { createNameResolver, type ResolveName } from '#src/kernel/host/resolve-name.ts';
+import type { OpenEgress } from '#src/browsers/egress-endpoint.ts';
 import { closedNetworks, type IsClosed } from './closed-networks.ts';
-import type { EgressProxy } from './egress-proxy.ts';
 import type { ProxyPasswords } from './proxy-password.ts';
-
-/** Opens the proxy of the browser of a session with these rules. */
-export type OpenEgress = (rules: EgressRules, sessionId: string) => Promise<EgressProxy>;
 
 export type OpenEgressOptions = {
   /** Absent: a session whose proxy has a password gets no browser. */

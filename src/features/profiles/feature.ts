@@ -4,4 +4,5 @@ import type { Feature } from '../feature.ts';
 export const profiles: Feature = {
   name: 'profiles',
   api: async () => (await import('./api.ts')).profilesApi,
+  server: async () => (await import('./server.ts')).profilesOfServer,
 };

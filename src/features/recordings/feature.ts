@@ -4,4 +4,5 @@ import type { Feature } from '../feature.ts';
 export const recordings: Feature = {
   name: 'recordings',
   api: async () => (await import('./api.ts')).recordingsApi,
+  server: async () => (await import('./server.ts')).recordingsOfServer,
 };

@@ -8,16 +8,14 @@ import { launchesWanted } from '#src/kernel/domain/fleet/pool-policy.ts';
 import { within } from '#src/kernel/async/timeout.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { Leases } from '#src/kernel/messaging/leases.ts';
-import type { Answer } from '#src/kernel/messaging/server-questions.ts';
 import type { OpenWorkQueue } from '#src/kernel/messaging/work-queue.ts';
 import type { SessionEvents } from '#src/kernel/event-store/session-events.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
-import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
 import type { Tracer } from '#src/kernel/telemetry/tracer.ts';
-import { createOpenEgress, type OpenEgress } from '#src/features/egress/open-egress.ts';
+import type { OpenEgress } from '#src/browsers/egress-endpoint.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
-import type { BlackBoxes } from '#src/features/black-box/black-boxes.ts';
-import type { ProfileVault } from '#src/features/profiles/profile-vault.ts';
+import type { BrowserPart } from './browser-part.ts';
+import { noProfiles, type OpenProfiles } from './profiles.ts';
 import type { Browsers } from '#src/browsers/browsers.ts';
 import {
   handleExit,
@@ -31,7 +29,6 @@ import { watchStorage } from './pool/watch-storage.ts';
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
 import { replaceOutdated } from './pool/rollover.ts';
-import type { SessionFilesOfServer } from '#src/features/files/session-files.ts';
 import {
   createReconcileReporter,
   createServerReporter,
@@ -45,13 +42,7 @@ import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import type { ExtensionsOf } from '#src/browsers/extensions/extension-source.ts';
-import {
-  createRecorder,
-  type RecorderOptions,
-} from '#src/features/recordings/recorder/recorder.ts';
-import { createScreenshots } from '#src/features/screenshots/screenshots.ts';
 import { createReporter, type Reporter } from '#src/commands/reporter.ts';
-import { createProfiles } from '#src/features/profiles/server/profiles.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
 import { requestsWaitingAt } from './pool/earlier-requests.ts';
 import { createWaitingSessions, type WaitingSessions } from './pool/waiting-sessions.ts';
@@ -65,13 +56,12 @@ export type ProvisionerDependencies = {
   browsers: Browsers;
   server: { id: string; ip: string };
   vncPasswordOf: (workloadId: string) => string;
-  /** Opens the proxies of sessions with egress rules; by default one that opens no password. */
+  /** Opens the proxies of sessions with egress rules; absent: they get no browser. */
   openEgress?: OpenEgress;
   /** The extensions of organizations; absent: browsers have none. */
   extensionsOf?: ExtensionsOf;
-  /** Where the archives of profiles are, and how many versions of each are kept. */
-  profileVault: ProfileVault;
-  profileVersions: number;
+  /** Absent: sessions with a profile get no browser. */
+  openProfiles?: OpenProfiles;
   /** What a browser may store on its server; by default it is not looked at. */
   storedBytesMax?: number;
   limits: PoolLimits;
@@ -88,15 +78,10 @@ export type ProvisionerDependencies = {
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
   log: Logger;
-  /** The files of the sessions; absent: there are none. */
-  files?: SessionFilesOfServer;
-  /** Called after each screenshot, with its duration. */
-  screenshotMade?: Metrics['screenshotMade'];
-  /** Where recordings are stored, and how large one may be; absent: nothing is recorded. */
-  recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   /** null: nothing is traced. */
   tracer?: Tracer | null;
-  blackBoxes?: BlackBoxes;
+  /** Optional parts of it; absent: there are none. */
+  parts?: readonly BrowserPart[];
 };
 
 export type Provisioner = {
@@ -108,8 +93,6 @@ export type Provisioner = {
   leaks(): Reconciled['leaks'];
   /** Reconciles now; for a caller that may have missed the end of a browser. */
   reconcileSoon: () => void;
-  /** Answers questions for screenshots of the sessions that it runs. */
-  screenshot: Answer<'screenshot'>;
 } & AsyncDisposable;
 
 /**
@@ -193,20 +176,8 @@ export async function startProvisioner(
     warm: () => warm(pool, signal),
     leaks: () => reconciler.last().leaks,
     reconcileSoon: reconciler.soon,
-    screenshot: createScreenshots({ ...dependencies, served: pool.roster }),
     [Symbol.asyncDispose]: dispose,
   };
-}
-
-function profilesOf({ context, profileVault, profileVersions, log }: ProvisionerDependencies) {
-  const { eventStore } = context;
-  return createProfiles({
-    eventStore,
-    vault: profileVault,
-    versionsKept: profileVersions,
-    onNotSealed: (error, owner) =>
-      log.warn({ err: error, ...owner }, 'failed to seal a profile with the current master key'),
-  });
 }
 
 /**
@@ -244,20 +215,20 @@ async function leave(pool: Pool): Promise<boolean> {
 
 /** The pool, with what serves its browsers. */
 function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Pool {
-  const { context, browsers, recordings, vncPasswordOf, log } = dependencies;
-  const { openEgress = createOpenEgress(), extensionsOf = () => [] } = dependencies;
-  const hasOthers = createOtherServersCheck(dependencies);
-  const { now } = context;
-  const recorder =
-    recordings === undefined
-      ? null
-      : createRecorder({ ...recordings, reporter, vncPasswordOf, log, now });
-  const { files } = dependencies;
-  const endFiles = files && { endFiles: (workloadId: string) => files.end(workloadId) };
-  const given = { ...dependencies, ...endFiles, extensionsOf, now };
-  const parts = { openEgress, recorder, profiles: profilesOf(dependencies) };
-  const pool = createPool({ ...given, reporter, hasOthers, ...parts });
-  files?.start(pool.roster, reporter);
+  const { context, browsers, log, parts = [] } = dependencies;
+  const { openEgress = refuseEgress, extensionsOf = () => [] } = dependencies;
+  const profiles = (dependencies.openProfiles ?? noProfiles)({ browsers, reporter });
+  const pool = createPool({
+    ...dependencies,
+    now: context.now,
+    reporter,
+    hasOthers: createOtherServersCheck(dependencies),
+    parts,
+    profiles,
+    openEgress,
+    extensionsOf,
+  });
+  for (const part of parts) part.open?.(pool.roster, reporter);
   browsers.onExit((exit) => {
     const { workloadId } = exit;
     handleExit(pool, exit).catch((error: unknown) =>
@@ -266,6 +237,10 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
   });
   return pool;
 }
+
+/** A server without egress. */
+const refuseEgress: OpenEgress = () =>
+  Promise.reject(new Error('this server has no way out for sessions with egress rules'));
 
 /** Goes on from what the server's earlier provisioners recorded. */
 function resume(pool: Pool, { status, bursts }: ServerState): void {

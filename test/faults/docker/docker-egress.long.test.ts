@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunningBrowser } from '#src/browsers/browsers.ts';
-import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import type { EgressProxy } from '#src/browsers/egress-endpoint.ts';
 import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { noRulesText } from '#src/browsers/docker/rules.ts';
 import { runRulesScript } from '#src/browsers/docker/isolation.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { newId } from '#src/kernel/ids.ts';
 import type { BrowserSpec } from '#src/browsers/browsers.ts';
 import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
-import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import type { EgressProxy } from '#src/browsers/egress-endpoint.ts';
 import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { createSession } from '#test/support/examples.ts';
 import { openFleet } from '#test/support/service/fleet.ts';

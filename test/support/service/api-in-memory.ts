@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { pino } from 'pino';
 import { createReaderWatch } from '#src/kernel/telemetry/reader-watch.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
@@ -11,17 +10,14 @@ import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
 import { features } from '#src/features/all.ts';
-import { createSigner } from '#src/features/archive/signature.ts';
 import { defaultTiers } from '#src/kernel/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { createDrivers } from '#src/features/webdriver/drivers.ts';
 import type { HealthMonitor } from '#src/roles/api/health/health-monitor.ts';
 import type { Caller } from '#src/roles/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { createLocalLimiter } from '#src/kernel/http/rate-window.ts';
 import { hashKey } from '#src/kernel/ids.ts';
 import { createTransfers } from '#src/roles/api/http/transfers.ts';
-import { createOneCalls } from '#src/features/pages/one-calls.ts';
 import { startQueuePace } from '#src/roles/api/sessions/queue-place.ts';
 import { registerRoutes } from '#src/roles/api/routes.ts';
 import { buildServer } from '#src/roles/api/http/server.ts';
@@ -40,21 +36,21 @@ import { createMemoryMcpSessions } from '#src/kernel/messaging/mcp-sessions.memo
 import { createMemoryTimers } from '#src/kernel/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
 import { createMasterKeys } from '#src/kernel/master-keys.ts';
-import { createWebhookSecrets } from '#src/features/webhooks/signature.ts';
-import { createMemoryWebhookRecords } from '#src/features/webhooks/webhook-records.memory.ts';
 import { createMemoryAccounts } from '#src/kernel/objects/accounts/accounts.memory.ts';
 import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import { withAccounts } from '#src/kernel/objects/owned-objects.ts';
-import { memoryVault } from '#test/support/stores/memory-vault.ts';
-import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
+import { memoryProfiles } from '#test/support/stores/memory-profiles.ts';
 import { createMemoryWorkQueues } from '#src/kernel/messaging/work-queue.memory.ts';
-import { createOwnAddresses } from '#src/kernel/host/own-addresses.ts';
+import { filesPart } from '#src/features/files/files-part.ts';
+import { recorderPart } from '#src/features/recordings/recorder/recorder-part.ts';
+import { screenshotsOfServer } from '#src/features/screenshots/server.ts';
 import { createOpenEgress } from '#src/features/egress/open-egress.ts';
 import { createProxyPasswords } from '#src/features/egress/proxy-password.ts';
 import { startProvisioner } from '#src/roles/provisioner/provisioner.ts';
 import { loadRoutes } from '#src/start/features.ts';
 import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 import { startTimekeeper } from '#src/roles/timekeeper/timekeeper.ts';
+import { openFeatures } from '#test/support/stores/features-in-memory.ts';
 import { eventually } from './service.ts';
 
 export const ORGANIZATION = 'acme';
@@ -82,15 +78,6 @@ const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
 const proxyPasswords = createProxyPasswords(createMasterKeys([Buffer.alloc(32, 'key')]));
 const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
-const JWK = { format: 'jwk' } as const;
-
-/** `inside.example` leads inside, every other name does not. */
-/** The service's address outside. */
-const OWN = '203.0.113.7';
-const resolveForTests = async (name: string) => {
-  if (name === 'inside.example') return ['93.184.216.34', '10.1.2.3'];
-  return name === 'alias.example' ? [OWN] : ['93.184.216.34'];
-};
 
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.
@@ -181,23 +168,30 @@ export async function startApp(
     limits: { fileBytesMax: FILE_BYTES_MAX, sessionBytesMax: 2 * FILE_BYTES_MAX },
     endWithinMs: 200,
   });
-  const provisioner = stack.use(
+  const recording = { maxBytes: 64 * 1024 * 1024, times: { segmentMs: 100 } };
+  const metrics = openMetrics({ roles: 'api', owners: ['api'] });
+  const pictures = screenshotsOfServer({ log, metrics });
+  const screenshot = pictures.answers!.screenshot!;
+  stack.use(
     await startProvisioner({
       ...infrastructure,
-      ...(await memoryVault(stack, objects)),
+      openProfiles: await memoryProfiles(stack, context.eventStore, objects),
       vncPasswordOf,
       browsers,
       openEgress: createOpenEgress({ passwords: proxyPasswords }),
-      files,
+      parts: [
+        filesPart(files),
+        recorderPart({ ...recording, objects, vncPasswordOf, log, now }),
+        ...(pictures.part ? [pictures.part] : []),
+      ],
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       queueTimeoutMs: queue.timeoutMs,
-      recordings: { objects, maxBytes: 64 * 1024 * 1024, times: { segmentMs: 100 } },
       readHost: () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),
   );
-  const serving = stack.use(questions.serve('srv_1', 'screenshot', provisioner.screenshot));
+  const serving = stack.use(questions.serve('srv_1', 'screenshot', screenshot));
   const servingFiles = stack.use(questions.serve('srv_1', 'files', files.answer));
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
@@ -209,18 +203,13 @@ export async function startApp(
   } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
-  const ownAddresses = createOwnAddresses(['bss.example.org'], async () => [OWN]);
-  const webhooks = {
-    records: createMemoryWebhookRecords(),
-    ...createWebhookSecrets(createMasterKeys([Buffer.alloc(32, 'key')])),
-    rules: {
-      allowsPrivate: changes.allowsPrivateWebhooks ?? false,
-      resolve: resolveForTests,
-      own: ownAddresses,
-    },
-  };
+  const { opened, webhooks, signer, ownAddresses } = await openFeatures({
+    eventStore: context.eventStore,
+    mcp: { ...mcpTimes, sessions: mcpSessions },
+    allowsPrivate: changes.allowsPrivateWebhooks ?? false,
+    log,
+  });
   const take = createLocalLimiter(now);
-  const signer = await createSigner(generateKeyPairSync('ed25519').privateKey.export(JWK));
   const dependencies: ApiDependencies = {
     ...infrastructure,
     createWaitMs: 10_000,
@@ -246,7 +235,7 @@ export async function startApp(
     transfers: createTransfers(TRANSFERS, TRANSFER_WAIT_MS),
     filesRetainMs: FILES_RETAIN_MS,
     gatewayUrl: 'http://host:1',
-    metrics: openMetrics({ roles: 'api', owners: ['api'] }),
+    metrics,
     operator: {
       ...{ stores, deadLetters, tiers: defaultTiers },
       log: pino({ base: null }, { write: (line: string) => decisions.push(line) }),
@@ -257,24 +246,6 @@ export async function startApp(
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
     authenticate,
     dashboard: new Map(),
-  };
-  /** What the routes of features need of this process. */
-  const opened: Record<string, unknown> = {
-    'debugger-address': {
-      open: async () => ({ address: '127.0.0.1:9300' }),
-      close: async () => ({ closed: 1 }),
-    },
-    pages: createOneCalls({ log }),
-    mcp: { ...mcpTimes, sessions: mcpSessions },
-    webdriver: {
-      driverUrl: () => 'http://127.0.0.1:9/webdriver/no-gateway',
-      drivers: createDrivers(),
-    },
-    webhooks,
-    audit: {
-      records: createMemoryRecords(context.eventStore),
-      findSigner: () => Promise.resolve(signer),
-    },
   };
   const { added } = await loadRoutes(features, (_, name) => opened[name]);
   const server = buildServer({

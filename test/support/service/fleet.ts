@@ -40,7 +40,12 @@ import {
 } from '#src/roles/provisioner/provisioner.ts';
 import { decideServer, type ServerCommand } from '#src/kernel/domain/fleet/server.ts';
 import type { SessionCommand } from '#src/kernel/domain/session/commands.ts';
-import { memoryVault } from '#test/support/stores/memory-vault.ts';
+import { blackBoxPart } from '#src/features/black-box/black-box-part.ts';
+import { createOpenEgress } from '#src/features/egress/open-egress.ts';
+import { recorderPart } from '#src/features/recordings/recorder/recorder-part.ts';
+import type { RecorderOptions } from '#src/features/recordings/recorder/recorder.ts';
+import type { BrowserPart } from '#src/roles/provisioner/browser-part.ts';
+import { memoryProfiles } from '#test/support/stores/memory-profiles.ts';
 import { eventually } from './service.ts';
 import { createSession } from '#test/support/examples.ts';
 
@@ -85,9 +90,19 @@ export type ServerOptions = {
   /** The black boxes of its browsers; absent: there are none. */
   blackBoxes?: BlackBoxes;
   /** Where the recordings of its sessions are stored; absent: none is made. */
-  recordings?: ProvisionerDependencies['recordings'];
+  recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   openEgress?: ProvisionerDependencies['openEgress'];
 };
+
+const vncPasswordOf = (workloadId: string) => workloadId.slice(-8);
+
+function partsOf({ blackBoxes, recordings }: ServerOptions, now: () => number): BrowserPart[] {
+  const log = pino({ level: 'silent' });
+  return [
+    ...(recordings === undefined ? [] : [recorderPart({ ...recordings, vncPasswordOf, log, now })]),
+    ...(blackBoxes === undefined ? [] : [blackBoxPart(blackBoxes)]),
+  ];
+}
 
 /**
  * Provisioners with one event store and one read model, all in this process's memory.
@@ -148,14 +163,13 @@ export async function openFleet({
       views: options.views?.(views) ?? views,
       ...{ sessionEvents, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
-      vncPasswordOf: (workloadId) => workloadId.slice(-8),
-      ...(await memoryVault(stack)),
+      vncPasswordOf,
+      parts: partsOf(options, now),
+      openProfiles: await memoryProfiles(stack, asFound),
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       ...(options.storedBytesMax !== undefined && { storedBytesMax: options.storedBytesMax }),
-      ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
-      ...(options.recordings !== undefined && { recordings: options.recordings }),
-      ...(options.openEgress !== undefined && { openEgress: options.openEgress }),
+      openEgress: options.openEgress ?? createOpenEgress(),
       queueTimeoutMs: 300_000,
       readHost: () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };

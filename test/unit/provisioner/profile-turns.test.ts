@@ -7,16 +7,15 @@ import { nextTurn } from '#src/kernel/async/sleep.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { ProfileOwner, ProfileVault } from '#src/features/profiles/profile-vault.ts';
-import type { Pool } from '#src/roles/provisioner/pool/pool.ts';
 import type { PooledBrowser } from '#src/roles/provisioner/pool/roster.ts';
-import { createProfiles, type Profiles } from '#src/features/profiles/server/profiles.ts';
-import { saveAtEnd, saveNow } from '#src/features/profiles/server/save-profile.ts';
+import { createProfiles, type ServerProfiles } from '#src/features/profiles/server/profiles.ts';
+import { saveAtEnd, saveNow, type SaveParts } from '#src/features/profiles/server/save-profile.ts';
 
 /** How many profiles a server saves at once, and what becomes of those that are not saved. */
 
 const METADATA = newMetadata('test');
 
-let profiles: Profiles;
+let profiles: ServerProfiles;
 /** The profiles that were stored. */
 let stored: string[];
 /** Saves under way, of each organization. */
@@ -119,7 +118,7 @@ it('a save that fails gives its turn back', async () => {
 });
 
 /** Saves the profile of a session, at its end or while it goes on. */
-type Save = (pool: Pool, pooled: PooledBrowser) => Promise<void>;
+type Save = (pool: SaveParts, pooled: PooledBrowser) => Promise<void>;
 const atEnd: Save = (pool, pooled) => saveAtEnd(pool, pooled, { isClosed: false }, METADATA);
 const onRequest: Save = (pool, pooled) => saveNow(pool, pooled, METADATA);
 
@@ -140,7 +139,7 @@ function server({ isClosed = true, record = isAway } = {}) {
       session: async (_: unknown, command: unknown) => void reported.push(command),
     },
     log: pino({ level: 'silent' }),
-  } as unknown as Pool;
+  } as unknown as SaveParts;
   return { pool, reported };
 }
 

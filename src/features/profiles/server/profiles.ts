@@ -1,4 +1,3 @@
-import type { AskedProfile } from '#events/profile.ts';
 import { createFairSlots, type FairSlots } from '#src/kernel/async/fair-slots.ts';
 import { findVersion } from '#src/kernel/domain/profile/profile.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
@@ -15,13 +14,11 @@ import {
   type BrowserSpec,
   type RunningBrowser,
 } from '#src/browsers/browsers.ts';
+import type { ProfileOfSession } from '#src/roles/provisioner/profiles.ts';
 import { restoreLiveState } from './live-state.ts';
 
-/** The profile that a session's browser begins with, and saves if it was asked to. */
-export type ProfileOfSession = AskedProfile & { organizationId: string; sessionId: string };
-
 /** Profiles on this server: browsers begin with them, and leave them when they are closed. */
-export type Profiles = {
+export type ServerProfiles = {
   vault: ProfileVault;
   /**
    * Reads a browser's profile and stores it, once fewer than four of the server do so, and fewer
@@ -59,7 +56,7 @@ export type ProfilesParts = {
   onNotSealed: (error: unknown, owner: ProfileOwner) => void;
 };
 
-export function createProfiles(given: ProfilesParts): Profiles {
+export function createProfiles(given: ProfilesParts): ServerProfiles {
   const { eventStore, vault, versionsKept } = given;
   const slots = createFairSlots(SLOTS);
 

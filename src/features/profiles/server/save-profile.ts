@@ -7,24 +7,17 @@ import type { StoredArchive } from '#src/features/profiles/profile-vault.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Browsers } from '#src/browsers/browsers.ts';
-import type { ServedBrowser } from '#src/browsers/served-browsers.ts';
 import { readLiveState } from './live-state.ts';
-import type { ProfileOfSession, Profiles } from './profiles.ts';
+import type { ProfileOfSession, SavedBrowser } from '#src/roles/provisioner/profiles.ts';
+import type { ServerProfiles } from './profiles.ts';
 
 /** What a save needs of the server. */
 export type SaveParts = {
   browsers: Pick<Browsers, 'build' | 'close' | 'readProfile'>;
-  profiles: Pick<Profiles, 'inTurn' | 'vault' | 'versionsKept'>;
+  profiles: Pick<ServerProfiles, 'inTurn' | 'vault' | 'versionsKept'>;
   reporter: Pick<Reporter, 'profile' | 'session'>;
   log: Pick<Logger, 'warn' | 'error'>;
 };
-/** A browser whose profile is saved. */
-export type SavedBrowser = ServedBrowser & {
-  options: { profile?: ProfileOfSession };
-  /** Resolves when a save that was asked for has been reported. */
-  saving: Promise<void>;
-};
-
 /** How long a browser may take to write what it has in memory, and end. */
 const CLOSE_MS = 20_000;
 /** Chromium writes the script of a new service worker up to some 100 ms after it runs. */
@@ -48,13 +41,7 @@ class NotSaved extends Error {
   }
 }
 
-/**
- * Saves the profile of a session that ends, if it was asked to: closes the browser, stores what it
- * has left, and records that. Nothing else touches the browser meanwhile; afterwards it can be
- * removed. A profile that cannot be saved is reported as such, and the session ends all the same.
- * Never rejects.
- * @param isClosed whether its user has closed the browser
- */
+/** See `Profiles`. Nothing else touches the browser meanwhile; afterwards it can be removed. */
 export async function saveAtEnd(
   parts: SaveParts,
   pooled: SavedBrowser,

@@ -59,8 +59,7 @@ export async function assignBrowser(
     if (wasIdle) reportAssigned();
     // The answer may come after the browser's end, which has ended all of these.
     if (!isBusy(pooled)) return true;
-    pool.recorder?.start(browser, activated.state, false);
-    pool.blackBoxes?.begin(browser, activated.state);
+    for (const part of pool.parts) part.begin?.(browser, activated.state, false);
     labelBrowser(pool, pooled.workloadId, sessionId);
     recordEvery(pool, pooled);
     return true;

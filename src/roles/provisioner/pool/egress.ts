@@ -1,6 +1,6 @@
 import type { SessionState } from '#events/session.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import type { EgressProxy } from '#src/browsers/egress-endpoint.ts';
 import type { Pool } from './pool.ts';
 import type { PooledBrowser } from './roster.ts';
 

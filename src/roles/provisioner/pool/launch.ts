@@ -165,7 +165,7 @@ function launchWithProfile(
   spec: BrowserSpec,
   { profile }: LaunchOptions,
 ): Promise<RunningBrowser> {
-  return profile === undefined ? browsers.launch(spec) : profiles.launch(browsers, spec, profile);
+  return profile === undefined ? browsers.launch(spec) : profiles.launch(spec, profile);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { EgressRules } from '#events/egress.ts';
 import type { AskedProfile } from '#events/profile.ts';
 import type { BrowserOptions, SessionState } from '#events/session.ts';
 import type { BrowserSpec } from '#src/browsers/browsers.ts';
-import type { ProfileOfSession } from '#src/features/profiles/server/profiles.ts';
+import type { ProfileOfSession } from '../profiles.ts';
 
 /**
  * What a browser is launched with: the caller's options, the rules for its connections, and the

@@ -13,14 +13,13 @@ import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Tracer } from '#src/kernel/telemetry/tracer.ts';
 import { createArrivals, type Arrivals } from './arrivals.ts';
-import type { BlackBoxes } from '#src/features/black-box/black-boxes.ts';
 import type { Browsers } from '#src/browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { ExtensionsOf } from '#src/browsers/extensions/extension-source.ts';
-import type { Recorder } from '#src/features/recordings/recorder/recorder.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
-import type { OpenEgress } from '#src/features/egress/open-egress.ts';
-import type { Profiles } from '#src/features/profiles/server/profiles.ts';
+import type { OpenEgress } from '#src/browsers/egress-endpoint.ts';
+import type { BrowserPart } from '../browser-part.ts';
+import type { Profiles } from '../profiles.ts';
 import { DEFAULTS, isSame, matchLaunches, type LaunchOptions } from './options.ts';
 import { createRoster, type PooledBrowser, type Roster } from './roster.ts';
 
@@ -62,10 +61,8 @@ export type Pool = {
   readonly profiles: Profiles;
   /** null: nothing is traced. */
   readonly tracer?: Tracer | null;
-  /** null: nothing is recorded. */
-  readonly recorder?: Recorder | null;
-  /** Absent: nothing is noted of what browsers tell. */
-  readonly blackBoxes?: BlackBoxes;
+  /** Its optional parts. */
+  readonly parts: readonly BrowserPart[];
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
@@ -79,11 +76,6 @@ export type Pool = {
    * that cannot be read.
    */
   readonly hasOthers: (tried: readonly string[]) => Promise<boolean | null>;
-  /**
-   * Called when a session's browser ends, before it is gone; resolves once its files are stored, or
-   * given up. Bounded, and never rejects. Absent: there are no files.
-   */
-  readonly endFiles?: (workloadId: string) => Promise<void>;
   readonly roster: Roster;
   readonly waiting: WaitingRequest[];
   /** Which organization's request gets the next launched browser. */
@@ -127,15 +119,13 @@ export function createPool(
     | 'log'
     | 'profiles'
     | 'tracer'
-    | 'recorder'
-    | 'blackBoxes'
+    | 'parts'
     | 'now'
     | 'vncPasswordOf'
     | 'openEgress'
     | 'extensionsOf'
     | 'limits'
     | 'hasOthers'
-    | 'endFiles'
   >,
 ): Pool {
   const listeners = new Set<() => void>();

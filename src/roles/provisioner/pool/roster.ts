@@ -1,7 +1,7 @@
 import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import type { ServedBrowser } from '#src/browsers/served-browsers.ts';
-import type { EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import type { EgressProxy } from '#src/browsers/egress-endpoint.ts';
 import type { ReportQueue } from '#src/commands/reporter.ts';
 import type { LaunchOptions } from './options.ts';
 

@@ -1,5 +1,4 @@
 import { createBackOff } from '#src/kernel/async/back-off.ts';
-import type { BlackBox } from '#events/session/black-box.ts';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { FailureReason } from '#events/session.ts';
 import type { TerminationReason } from '#events/workload.ts';
@@ -9,7 +8,7 @@ import { isFinal } from '#src/kernel/domain/session/session.ts';
 import type { BrowserExit } from '#src/browsers/browsers.ts';
 import { closeEgress } from './egress.ts';
 import { until, type Pool } from './pool.ts';
-import { saveAtEnd, saveNow } from '#src/features/profiles/server/save-profile.ts';
+import { endParts, leaveParts, type EndFacts } from '../browser-part.ts';
 import { redact } from '#src/browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
 
@@ -50,14 +49,11 @@ async function endBrowser(
   pool.roster.move(pooled, 'ending');
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
-  const recorded = pool.recorder?.finish(pooled.workloadId);
+  const ends = endParts(pool, pooled);
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
-  const [blackBox] = await Promise.all([
-    pool.blackBoxes?.end(pooled.workloadId),
-    pooled.session === null ? undefined : pool.endFiles?.(pooled.workloadId),
-  ]);
+  await ends.beforeStop;
   if (reason === 'session_ended' || reason === 'server_stopped')
-    await saveAtEnd(pool, pooled, { isClosed: false }, cause());
+    await pool.profiles.saveAtEnd(pooled, { isClosed: false }, cause());
   const isGone = await stopBrowser(pool, pooled);
   span?.end();
   if (!isGone) {
@@ -69,9 +65,9 @@ async function endBrowser(
   const terminated = { type: 'ReportTerminated', reason, exitCode: null } as const;
   await pool.reporter.queue(pooled, terminated, cause());
   try {
-    // An ended session's recording is complete: nothing is reported of it any more.
-    await recorded;
-    if (pooled.session !== null) await confirmStopped(pool, pooled, blackBox ?? null, event);
+    // Nothing more is reported of an ended session.
+    const facts = await ends.beforeReport;
+    if (pooled.session !== null) await confirmStopped(pool, pooled, facts, event);
   } finally {
     // The browser is gone in any case; reconciliation finds a session whose report failed.
     pool.roster.remove(pooled.workloadId);
@@ -121,13 +117,12 @@ async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> 
 async function confirmStopped(
   pool: Pool,
   { session }: PooledBrowser,
-  blackBox: BlackBox | null,
+  facts: EndFacts,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
   if (session === null) return;
   const metadata = event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR);
-  const told = blackBox === null ? {} : { blackBox };
-  const command = { type: 'ConfirmStopped', ...told, now: pool.now() } as const;
+  const command = { type: 'ConfirmStopped', ...facts, now: pool.now() } as const;
   await pool.reporter.session(session, command, metadata);
 }
 
@@ -162,18 +157,17 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   if (reason === 'storage_exceeded') await stopBrowser(pool, pooled);
   // Before its end: an ended session does not change any more.
   await closeEgress(pool, pooled);
-  if (session !== null) await pool.endFiles?.(exit.workloadId);
-  const blackBox = await pool.blackBoxes?.end(pooled.workloadId, exit);
+  const ends = endParts(pool, pooled, exit);
+  await ends.beforeStop;
+  const facts = await ends.beforeReport;
   try {
-    await pool.recorder?.finish(pooled.workloadId);
     if (exit.hasProfile === true) {
-      await saveAtEnd(pool, pooled, { isClosed: true }, newMetadata(ACTOR));
+      await pool.profiles.saveAtEnd(pooled, { isClosed: true }, newMetadata(ACTOR));
       await stopBrowser(pool, pooled);
     }
     if (session !== null) {
       const command = sessionCommandFor({ ...exit, detail }, pool.server.id, pool.now());
-      const told = blackBox ? { ...command, blackBox } : command;
-      await pool.reporter.session(session, told, newMetadata(ACTOR));
+      await pool.reporter.session(session, { ...command, ...facts }, newMetadata(ACTOR));
     }
   } finally {
     const terminated = {
@@ -203,14 +197,13 @@ function sessionCommandFor(
 
 /**
  * Handles a session event: a session that stops leaves the queue, or its browser is terminated.
- * Black box and recording of one that goes on follow its state.
+ * The parts of one that goes on follow its state.
  */
 export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>): void {
   const { state } = event;
   if (event.type === 'session.profile-save-requested') return saveOnRequest(pool, event);
   if (state.status === 'active') {
-    pool.blackBoxes?.follow(state);
-    pool.recorder?.follow(state);
+    for (const part of pool.parts) part.follow?.(state);
     return;
   }
   if (state.status !== 'stopping' && !isFinal(state.status)) return;
@@ -235,7 +228,9 @@ function saveOnRequest(pool: Pool, event: EventWithState<'session'>): void {
   if (workload?.serverId !== pool.server.id) return;
   const pooled = pool.roster.get(workload.workloadId);
   if (pooled?.phase !== 'busy') return;
-  pooled.saving = pooled.saving.then(() => saveNow(pool, pooled, metadataFrom(event, ACTOR)));
+  pooled.saving = pooled.saving.then(() =>
+    pool.profiles.saveNow(pooled, metadataFrom(event, ACTOR)),
+  );
 }
 
 /**
@@ -294,7 +289,7 @@ export async function detachPool(pool: Pool): Promise<boolean> {
     const { launching, ending } = pool.roster.counts();
     return launching + ending === 0;
   };
-  await pool.recorder?.leave();
+  await leaveParts(pool);
   await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
   await detaching;
   await Promise.allSettled(pool.requeues);

@@ -112,21 +112,20 @@ async function adopt(
   const pooled = pool.roster.adopt(browser, options, identity);
   pooled.egress = egress;
   if (session === null || identity === null) return;
-  pool.blackBoxes?.begin(browser, session);
   recordEvery(pool, pooled);
   const { organizationId, id: sessionId } = identity;
   // The process before may have ended between the assignment and the label.
   labelBrowser(pool, workloadId, sessionId);
   const assign = { type: 'Assign', organizationId, sessionId } as const;
   void pool.reporter.queue(pooled, assign, newMetadata(ACTOR));
-  // From the leader: the recording goes on after its last segment. The browser is in the roster by
+  // From the leader: its parts go on after what they have recorded. The browser is in the roster by
   // now, and so is not adopted again: an event store that is away is waited for.
   const read = () =>
     loadState<'session'>(context.eventStore, { kind: 'session', ...identity }, LEADER);
   const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
   if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
-  else pool.recorder?.start(browser, state, true);
+  else for (const part of pool.parts) part.begin?.(browser, state, true);
 }
 
 const LEADER = { fromLeader: true };

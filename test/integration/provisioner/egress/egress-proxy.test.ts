@@ -5,7 +5,8 @@ import { Server } from 'proxy-chain';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import type { EgressRules } from '#events/egress.ts';
 import type { IsPeer } from '#src/browsers/egress-endpoint.ts';
-import { openEgressProxy, type EgressProxy } from '#src/features/egress/egress-proxy.ts';
+import type { EgressProxy } from '#src/browsers/egress-endpoint.ts';
+import { openEgressProxy } from '#src/features/egress/egress-proxy.ts';
 
 /** A web server on 127.0.0.1, which stands for the Internet; 127.0.0.9 is a private network. */
 const web = createServer((asked, answer) =>

@@ -1,0 +1,7 @@
+import type { Feature } from '../feature.ts';
+
+/** What browsers told before the ends of their sessions. */
+export const blackBox: Feature = {
+  name: 'black-box',
+  server: async () => (await import('./server.ts')).blackBoxOfServer,
+};
