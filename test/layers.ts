@@ -202,6 +202,15 @@ export function featureOf(path: string): string | null {
   return /^src\/features\/[^/]+(?=\/)/.exec(path)?.[0] ?? null;
 }
 
+/**
+ * What knows a feature of the list beside the programs of people: the bounds of what stands before
+ * the service, and the key of the passwords that the API seals and a server of browsers opens.
+ */
+export const knowFeatures: readonly string[] = [
+  'src/start/edge/ways.ts',
+  'src/start/infrastructure.ts',
+];
+
 /** The folder of each role, and what composes it: a process loads those of its roles alone. */
 export const roles: Readonly<Record<string, string>> = {
   'src/roles/api': 'src/start/api.ts',

@@ -4,6 +4,7 @@ import {
   inEachProcess,
   isOurs,
   isWithin,
+  knowFeatures,
   layerOf,
   layers,
   mayAdapt,
@@ -77,6 +78,21 @@ describe('layers', () => {
     const isApart = ({ path }: SourceFile, imported: string) =>
       [null, featureOf(path)].includes(featureOf(imported));
     expect(breaches(features, isApart)).toEqual([]);
+  });
+
+  it('have features that go with their folder and their line in the list', () => {
+    const list = files.find(({ path }) => path === 'src/features/all.ts');
+    const listed = (list?.imports ?? []).map(featureOf).filter((one) => one !== null);
+    expect(listed.length).toBeGreaterThan(12);
+    const ofPeople = ['src/features/all.ts', 'src/apps', ...knowFeatures];
+    const outside = productFiles(files).filter(
+      ({ path }) => !ofPeople.some((place) => isWithin(path, place)),
+    );
+    const isOfOne = ({ path }: SourceFile, imported: string) => {
+      const feature = featureOf(imported);
+      return feature === null || !listed.includes(feature) || featureOf(path) === feature;
+    };
+    expect(breaches(outside, isOfOne)).toEqual([]);
   });
 
   it('leave an adapter to compose, to its technology and to tests', () => {

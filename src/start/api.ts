@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
-import { features } from '#src/features/all.ts';
 import { watchArchiveBorder } from '#src/features/archive/open-once.ts';
 import { loadDashboard } from '#src/roles/api/dashboard/dashboard-files.ts';
 import { startApi } from '#src/roles/api/api.ts';
@@ -64,7 +63,9 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   composeMetrics(infrastructure);
   const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = composeFeed(infrastructure);
-  const additions = stack.use(await loadRoutes(features, (one) => one.open(infrastructure)));
+  const additions = stack.use(
+    await loadRoutes(infrastructure.features, (one) => one.open(infrastructure)),
+  );
   const api = await startApi({
     ...infrastructure,
     added: additions.added,

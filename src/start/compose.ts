@@ -1,5 +1,4 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
-import { features } from '#src/features/all.ts';
 import type { RoleName } from '#src/kernel/config/config.ts';
 import { openInfrastructure, type ComposeOptions } from './infrastructure.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
@@ -47,7 +46,7 @@ export async function compose(options: ComposeOptions): Promise<Service> {
   if (roles.timekeeper) stack.use(await roles.timekeeper.composeTimekeeper(infrastructure));
   if (roles.archivist) stack.use(await roles.archivist.composeArchivist(infrastructure));
   if (roles.objectSweep) stack.use(await roles.objectSweep.composeObjectSweep(infrastructure));
-  await startFeatures(features, options.config.roles, infrastructure, stack);
+  await startFeatures(options.features, options.config.roles, infrastructure, stack);
   const provisioner = roles.provisioner
     ? stack.use(await roles.provisioner.composeProvisioner(infrastructure))
     : null;

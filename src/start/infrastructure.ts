@@ -38,6 +38,7 @@ import { subscribeToSessions, type SessionEvents } from '#src/kernel/event-store
 import type { MasterKeys } from '#src/kernel/master-keys.ts';
 import { createJetStreamAccounts } from '#src/kernel/objects/jetstream/jetstream-accounts.ts';
 import { withAccounts, type OwnedObjects } from '#src/kernel/objects/owned-objects.ts';
+import type { Feature } from '#src/features/feature.ts';
 import type { Issuer } from '#src/features/nats-tenants/nkey.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 
@@ -57,6 +58,8 @@ export type ComposeOptions = {
   ending: AbortSignal;
   /** Prints a line to the terminal about a step that takes long. */
   print: (line: string) => void;
+  /** The optional parts of this process. */
+  features: readonly Feature[];
   /** Paths of the browsers' programs; null where this process runs none. */
   programs: { chromium: string; xvnc: string; chromedriver: string | null } | null;
 };

@@ -8,7 +8,6 @@ import { createJetStreamWorkQueues } from '#src/kernel/messaging/jetstream/jetst
 import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
 import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/kernel/messaging/owned-leases.ts';
-import { features } from '#src/features/all.ts';
 import type { ServerAddition } from '#src/features/feature.ts';
 import { createDockerBrowsers } from '#src/browsers/docker/docker-browsers.ts';
 import { createKubernetesBrowsers } from '#src/browsers/kubernetes/pod-browsers.ts';
@@ -35,7 +34,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   watchAge(browsers, metrics);
   await using stack = new AsyncDisposableStack();
   const additions = await openServerAdditions(
-    features,
+    infrastructure.features,
     { ...infrastructure, browsers, ownAddresses: ownAddressesOf(infrastructure) },
     stack,
   );

@@ -13,6 +13,8 @@ import { writeRuntime } from '#src/start/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret } from '#src/start/embedded/secrets.ts';
 import { newId } from '#src/kernel/ids.ts';
 import { parseMasterKeys } from '#src/kernel/master-keys.ts';
+import { features as allFeatures } from '#src/features/all.ts';
+import type { Feature } from '#src/features/feature.ts';
 import { newAccountSeed, readIssuer, type Issuer } from '#src/features/nats-tenants/nkey.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import { welcomeText } from './welcome.ts';
@@ -23,7 +25,7 @@ export type Started = Service & { welcome: string | null };
 /**
  * Starts the service: locks the data folder, installs missing programs, starts the embedded servers
  * and the roles. The first browsers are then being launched (`warm`). `print` gets a line for each
- * step that takes long. If `ending` aborts meanwhile, its reason is thrown.
+ * step that takes long. `features` are the optional parts: all by default. If `ending` aborts meanwhile, its reason is thrown.
  * @throws MissingProgram, DataDirInUse, DataDirNotWritable, PortTaken, BadConfig: each message
  *   names the fault
  */
@@ -32,6 +34,7 @@ export async function start(
   log: Logger,
   print: (line: string) => void,
   ending: AbortSignal,
+  features: readonly Feature[] = allFeatures,
 ): Promise<Started> {
   await using stack = new AsyncDisposableStack();
   const { dataDir } = config;
@@ -67,6 +70,7 @@ export async function start(
       print,
       issuer,
       ending,
+      features,
     }),
   );
   stack.use(

@@ -13,6 +13,8 @@ const UNKNOWN_SECONDS = 60;
  * them before it lands, the others wait for the night.
  */
 const PROOFS: readonly [path: string, ...tests: string[]][] = [
+  ['src/features', 'e2e/operations/without-feature'],
+  ['src/start/features.ts', 'e2e/operations/without-feature'],
   ['src/features/backup', 'e2e/operations/backup'],
   ['src/features/archive', 'unit/archive/verify', 'e2e/operations/archive'],
   [
