@@ -82,6 +82,17 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
   ],
   // Files, profiles, recordings and what else is stored as it is, beside the events.
+  // What is stored is removed again.
+  'src/kernel/objects/sweep': [
+    'events',
+    'src/kernel/domain',
+    'src/kernel/async',
+    'src/kernel/event-store',
+    'src/kernel/messaging',
+    'src/kernel/objects',
+    'src/kernel/telemetry',
+    ...common,
+  ],
   'src/kernel/objects': [
     'events',
     'src/kernel/async',

@@ -9,6 +9,7 @@ import type { ResolveName } from '#src/kernel/host/resolve-name.ts';
 import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import type { MasterKeys } from '#src/kernel/master-keys.ts';
 import type { Answer, QuestionKind } from '#src/kernel/messaging/server-questions.ts';
+import type { RetentionRule } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Metrics } from '#src/kernel/telemetry/metrics.ts';
@@ -30,6 +31,8 @@ export type Feature = {
   api?: () => Promise<FeatureApi>;
   /** Loads what it adds to a server of browsers, in a process of the role provisioner. */
   server?: () => Promise<FeatureServer>;
+  /** How long what it stores is kept; what has no rule is kept for ever. */
+  retention?: (process: RetentionProcess) => Promise<RetentionRule[]>;
   /** Loads and starts what runs with a role; null: its configuration asks for nothing. */
   starts?: Partial<Record<RoleName, (process: FeatureProcess) => Promise<AsyncDisposable | null>>>;
 };
@@ -68,6 +71,8 @@ export type ServerProcess = FeatureProcess & {
   browsers: Browsers;
   vncPasswordOf: (workloadId: string) => string;
 };
+
+export type RetentionProcess = Pick<FeatureProcess, 'config' | 'context'>;
 
 /** What a process has opened before its features. */
 export type FeatureProcess = {

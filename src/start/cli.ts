@@ -23,7 +23,7 @@ import { createJetStreamObjectStore } from '#src/kernel/objects/jetstream/jetstr
 import { createJetStreamAccounts } from '#src/kernel/objects/jetstream/jetstream-accounts.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import { withAccounts } from '#src/kernel/objects/owned-objects.ts';
-import type { SweepDependencies } from '#src/features/archive/archivist/sweep-objects.ts';
+import type { SweepDependencies } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import type { RawRecords } from '#src/kernel/event-store/raw-records.ts';
 
 /** The running service as the commands of `bss` use it. */

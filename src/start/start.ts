@@ -25,7 +25,8 @@ export type Started = Service & { welcome: string | null };
 /**
  * Starts the service: locks the data folder, installs missing programs, starts the embedded servers
  * and the roles. The first browsers are then being launched (`warm`). `print` gets a line for each
- * step that takes long. `features` are the optional parts: all by default. If `ending` aborts meanwhile, its reason is thrown.
+ * step that takes long. If `ending` aborts meanwhile, its reason is thrown. `features` are the
+ * optional parts.
  * @throws MissingProgram, DataDirInUse, DataDirNotWritable, PortTaken, BadConfig: each message
  *   names the fault
  */
@@ -75,11 +76,7 @@ export async function start(
   );
   stack.use(
     await writeRuntime(dataDir, {
-      pid: process.pid,
-      started_at: new Date().toISOString(),
-      api_url: service.apiUrl,
-      gateway_ws_url: service.gatewayWsUrl,
-      gateway_wss_url: service.gatewayWssUrl,
+      ...runtimeOf(service),
       nats_url: natsUrl,
       tenant_nats_url: issuer === null ? null : tenantUrl(config, natsUrl),
       redis_url: redisUrl,
@@ -99,6 +96,16 @@ export async function start(
       config.operatorToken === null ? kept.operatorToken : null,
     ),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+function runtimeOf({ apiUrl, gatewayWsUrl, gatewayWssUrl }: Service) {
+  return {
+    pid: process.pid,
+    started_at: new Date().toISOString(),
+    api_url: apiUrl,
+    gateway_ws_url: gatewayWsUrl,
+    gateway_wss_url: gatewayWssUrl,
   };
 }
 

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { profileRetention } from '#src/features/archive/archivist/profile-retention.ts';
-import { sweepObjects } from '#src/features/archive/archivist/sweep-objects.ts';
+import { profileRetention } from '#src/features/profiles/retention.ts';
+import { sweepObjects } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { createS3ObjectStore } from '#src/kernel/objects/s3/s3-object-store.ts';
 import { filesBelow } from '#test/support/scratch.ts';
 import {

@@ -4,4 +4,8 @@ import type { Feature } from '../feature.ts';
 export const blackBox: Feature = {
   name: 'black-box',
   server: async () => (await import('./server.ts')).blackBoxOfServer,
+  retention: async ({ config, context }) => {
+    const { sessionRetention } = await import('#src/kernel/objects/sweep/session-retention.ts');
+    return [sessionRetention('thumbnails', context, config.files.retainMs)];
+  },
 };

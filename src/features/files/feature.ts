@@ -4,4 +4,8 @@ import type { Feature } from '../feature.ts';
 export const files: Feature = {
   name: 'files',
   server: async () => (await import('./server.ts')).filesOfServer,
+  retention: async ({ config, context }) => {
+    const { sessionRetention } = await import('#src/kernel/objects/sweep/session-retention.ts');
+    return [sessionRetention('files', context, config.files.retainMs)];
+  },
 };

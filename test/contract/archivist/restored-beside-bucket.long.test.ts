@@ -8,9 +8,9 @@ import {
   adoptObjects,
   AnotherEventStore,
   requireOwnObjects,
-} from '#src/features/archive/archivist/bucket-owner.ts';
-import { profileRetention } from '#src/features/archive/archivist/profile-retention.ts';
-import { sweepObjects } from '#src/features/archive/archivist/sweep-objects.ts';
+} from '#src/kernel/objects/sweep/bucket-owner.ts';
+import { profileRetention } from '#src/features/profiles/retention.ts';
+import { sweepObjects } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { restoreBackup, takeBackup } from '#src/features/backup/backup.jetstream.ts';
 import { createCommandContext, handleTransaction } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { extensionRetention } from '#src/features/archive/archivist/extension-retention.ts';
+import { extensionRetention } from '#src/features/extensions/retention.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import {

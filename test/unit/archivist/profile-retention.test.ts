@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ProfileEvent } from '#events/profile.ts';
-import { extensionRetention } from '#src/features/archive/archivist/extension-retention.ts';
-import { profileRetention } from '#src/features/archive/archivist/profile-retention.ts';
-import { sweepObjects } from '#src/features/archive/archivist/sweep-objects.ts';
+import { extensionRetention } from '#src/features/extensions/retention.ts';
+import { profileRetention } from '#src/features/profiles/retention.ts';
+import { sweepObjects } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { createCommandContext, handleTransaction } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';

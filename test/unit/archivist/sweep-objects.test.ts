@@ -3,7 +3,7 @@ import {
   adoptObjects,
   AnotherEventStore,
   requireOwnObjects,
-} from '#src/features/archive/archivist/bucket-owner.ts';
+} from '#src/kernel/objects/sweep/bucket-owner.ts';
 import {
   startObjectSweep,
   sweepObjects,
@@ -11,7 +11,7 @@ import {
   type ObjectGroup,
   type RetentionRule,
   type Verdict,
-} from '#src/features/archive/archivist/sweep-objects.ts';
+} from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';

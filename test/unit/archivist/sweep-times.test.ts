@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startObjectSweep } from '#src/features/archive/archivist/sweep-objects.ts';
+import { startObjectSweep } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { createMemoryLeases } from '#src/kernel/messaging/leases.memory.ts';
 import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';

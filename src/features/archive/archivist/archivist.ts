@@ -8,7 +8,7 @@ import {
   type ArchiveRunDependencies,
   type Retention,
 } from './archive-run.ts';
-import { withLease } from './with-lease.ts';
+import { withLease } from '#src/kernel/messaging/with-lease.ts';
 
 export type ArchivistDependencies = ArchiveRunDependencies & {
   leases: Leases;

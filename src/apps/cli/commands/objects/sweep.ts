@@ -1,5 +1,5 @@
-import { AnotherEventStore, adoptObjects } from '#src/features/archive/archivist/bucket-owner.ts';
-import { sweepWithLease, type Sweep } from '#src/features/archive/archivist/sweep-objects.ts';
+import { AnotherEventStore, adoptObjects } from '#src/kernel/objects/sweep/bucket-owner.ts';
+import { sweepWithLease, type Sweep } from '#src/kernel/objects/sweep/sweep-objects.ts';
 import { reject } from '#src/kernel/errors.ts';
 import type { Command } from '../../command.ts';
 import { interruptible } from '../../interruptible.ts';

@@ -7,7 +7,7 @@ import {
 } from '#src/kernel/objects/object-store.ts';
 import type { OwnedObjects } from '#src/kernel/objects/owned-objects.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
-import { withLease } from './with-lease.ts';
+import { withLease } from '../../messaging/with-lease.ts';
 
 /** The objects of one session, profile or the like: those under `kind/organization/id`. */
 export type ObjectGroup = {

@@ -6,19 +6,10 @@ import type { RetentionRule } from './sweep-objects.ts';
 type Context = { eventStore: EventStore; now: () => number };
 
 /**
- * Recordings are kept for a while after the end of their sessions; those of sessions that the event
- * store does not know, after their last segment.
+ * What is stored of a session is kept for so long after its end; of a session that the event store
+ * does not know (any more), as long after the newest object.
  */
-export function recordingRetention(context: Context, retainMs: number): RetentionRule {
-  return sessionRetention('recordings', context, retainMs);
-}
-
-/** The same for what sessions showed last. */
-export function thumbnailRetention(context: Context, retainMs: number): RetentionRule {
-  return sessionRetention('thumbnails', context, retainMs);
-}
-
-function sessionRetention(
+export function sessionRetention(
   kind: string,
   { eventStore, now }: Context,
   retainMs: number,

@@ -2,7 +2,7 @@ import type { ProfileState } from '#events/profile.ts';
 import type { RefOf } from '#events/events.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { evolve, loadState } from '#src/kernel/event-store/load-state.ts';
-import type { RetentionRule } from './sweep-objects.ts';
+import type { RetentionRule } from '#src/kernel/objects/sweep/sweep-objects.ts';
 
 /** A browser that is being launched may still read an archive that is kept no more. */
 const KEPT_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
-import type { RetentionRule } from './sweep-objects.ts';
+import type { RetentionRule } from '#src/kernel/objects/sweep/sweep-objects.ts';
 
 /** A session that named an extension may wait for its browser while it is removed. */
 const KEPT_MS = 3_600_000;
