@@ -25,7 +25,7 @@ export async function sweepDependencies(parts: Parts): Promise<SweepDependencies
   const { eventStore } = context;
   return {
     objects,
-    rules: (await Promise.all(features.map((one) => one.retention?.(parts) ?? []))).flat(),
+    rules: (await Promise.all(features.flatMap((one) => one.retention?.(parts) ?? []))).flat(),
     leases: await createJetStreamLeases(connection),
     // In NATS events and objects are of one store, and restored together.
     requireOwnObjects: async () => {
