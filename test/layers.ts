@@ -184,6 +184,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/roles/api/schemas',
     'src/features/debugger-address/routes/schemas.ts',
     'src/features/extensions/routes/schemas.ts',
+    'src/features/files/routes/schemas.ts',
     'src/features/pages/routes/page-call.ts',
     'src/features/profiles/routes/schemas.ts',
     'src/features/recordings/routes/schemas.ts',

@@ -82,6 +82,7 @@ export const ownJson: readonly string[] = [
   'src/commands',
   'src/kernel/messaging',
   'src/roles/timekeeper',
+  'src/features/handoff',
   'src/features/webhooks',
   'src/roles/api/files',
   'src/roles/api/health',

@@ -5,6 +5,7 @@ import { egress } from './egress/feature.ts';
 import { extensions } from './extensions/feature.ts';
 import type { Feature } from './feature.ts';
 import { files } from './files/feature.ts';
+import { handoff } from './handoff/feature.ts';
 import { mcp } from './mcp/feature.ts';
 import { pages } from './pages/feature.ts';
 import { profiles } from './profiles/feature.ts';
@@ -21,6 +22,7 @@ export const features: readonly Feature[] = [
   files,
   recordings,
   blackBox,
+  handoff,
   profiles,
   egress,
   webhooks,

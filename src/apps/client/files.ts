@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type * as schemas from '#src/roles/api/schemas/files.ts';
+import type * as schemas from '#src/features/files/routes/schemas.ts';
 import { openContent, saveTo, streamOf, type FileContent } from './file-content.ts';
 import { ServiceError } from './failures.ts';
 import { nodeModule } from './node-module.ts';

@@ -1,5 +1,5 @@
 import { SENDS_NOTHING_MS, TAKES_NOTHING_MS } from '#src/roles/api/files/paced-body.ts';
-import { PLACE_MS } from '#src/roles/api/files/upload.ts';
+import { PLACE_MS } from '#src/features/files/routes/upload.ts';
 import { STOP_WITHIN_MS } from '#src/features/pages/one-call.ts';
 import { RETRY_MS } from '#src/roles/api/routes/operator/dead-letters.ts';
 import { SAVED_WITHIN_MS } from '#src/features/profiles/routes/save-profile.post.ts';

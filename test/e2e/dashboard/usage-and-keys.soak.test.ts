@@ -31,9 +31,8 @@ describe('usage', () => {
     const line = page.getByRole('row').filter({ hasText: 'billed-one' });
     await line.getByRole('link', { name: 'slot released' }).waitFor();
     await page.locator('.days li').waitFor();
-    expect(await line.getByRole('link', { name: 'billed-one' }).getAttribute('href')).toBe(
-      `/sessions/${id}`,
-    );
+    const link = await line.getByRole('link', { name: 'billed-one' }).getAttribute('href');
+    expect(link).toBe(`${dashboard.service.apiUrl}/sessions/${id}`);
     expect(tab.faults).toEqual([]);
   });
 

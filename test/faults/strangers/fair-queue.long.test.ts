@@ -14,6 +14,7 @@ const ENV = {
   MASTER_KEY: 'the-same-in-every-process-of-the-service',
   ...{ POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '4', POOL_MAX: '4', QUEUE_AFTER: '200ms' },
   QUEUE_TIMEOUT: '10m',
+  QUEUE_MAX: '200',
   TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
 };
 const ROOM = 8;
@@ -43,7 +44,7 @@ async function createMany(count: number): Promise<string[]> {
   const prefer = { prefer: 'respond-async' };
   for (const _ of Array.from({ length: count })) {
     const { status, body } = await front.request('POST', '/api/sessions', {}, prefer);
-    expect(status).toBe(201);
+    expect([status, body]).toMatchObject([201, { id: expect.any(String) }]);
     ids.push(body.id);
   }
   return ids;

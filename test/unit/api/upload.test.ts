@@ -4,7 +4,7 @@ import type { SessionState } from '#events/session.ts';
 import { createTransfers, type Transfers } from '#src/roles/api/http/transfers.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
-import { takeUpload } from '#src/roles/api/files/upload.ts';
+import { takeUpload } from '#src/features/files/routes/upload.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { createMemoryEventStore } from '#src/kernel/event-store/event-store.memory.ts';

@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream';
 import { isRejection } from '#src/kernel/errors.ts';
-import type { ApiDependencies } from '../../dependencies.ts';
-import { activeSession, askServer, nameOf, refusalOf } from '../../files/session-files.ts';
-import { takeUpload } from '../../files/upload.ts';
-import { takeAnyBody } from '../../http/any-body.ts';
-import { codingOf } from '../../http/body-coding.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { allowSlowBody } from '../../http/malformed-requests.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { FilePath, presentFile, UploadedFile } from '../../schemas/files.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { activeSession, askServer, nameOf, refusalOf } from '#src/roles/api/files/session-files.ts';
+import { takeUpload } from './upload.ts';
+import { takeAnyBody } from '#src/roles/api/http/any-body.ts';
+import { codingOf } from '#src/roles/api/http/body-coding.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { allowSlowBody } from '#src/roles/api/http/malformed-requests.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { FilePath, presentFile, UploadedFile } from './schemas.ts';
 
 /** Uploads to, and removals from, the folder of an active session. */
 export function writeFiles(server: ApiServer, dependencies: ApiDependencies): void {

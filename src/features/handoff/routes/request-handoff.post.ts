@@ -4,18 +4,22 @@ import { isRejection, reject } from '#src/kernel/errors.ts';
 import { derivedId, newId } from '#src/kernel/ids.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
-import { loadSession, requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { SessionPath } from '../../schemas/requests.ts';
+import { loadSession, requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
 import {
   durationIn,
   Handoff,
   noScreen,
   presentHandoff,
   RequestHandoffBody,
-} from '../../schemas/steering.ts';
-import { idempotencyHeader, idempotencyKeyOf, replayedHeader } from '../../sessions/idempotency.ts';
+} from '#src/roles/api/schemas/steering.ts';
+import {
+  idempotencyHeader,
+  idempotencyKeyOf,
+  replayedHeader,
+} from '#src/roles/api/sessions/idempotency.ts';
 
 const TIMEOUT_DEFAULT = '10m';
 

@@ -5,10 +5,10 @@ import { newId } from '#src/kernel/ids.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
 import { isLiveShare } from '#src/kernel/domain/session/share.ts';
-import { loadSession, requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { SessionPath } from '../../schemas/requests.ts';
+import { loadSession, requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
 import {
   CreatedShare,
   CreateShareBody,
@@ -18,7 +18,7 @@ import {
   RevokedShare,
   ShareList,
   SharePath,
-} from '../../schemas/steering.ts';
+} from '#src/roles/api/schemas/steering.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'views' | 'addresses'>;
 

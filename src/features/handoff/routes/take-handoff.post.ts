@@ -2,10 +2,10 @@ import { isId } from '#events/subjects.ts';
 import { isRejection, reject } from '#src/kernel/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { HandoffPath, presentHandoff, TakenHandoff } from '../../schemas/steering.ts';
+import { requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { HandoffPath, presentHandoff, TakenHandoff } from '#src/roles/api/schemas/steering.ts';
 
 /** POST /api/sessions/{id}/handoffs/{handoff_id}/take: from now on the caller steers alone. */
 export function takeHandoff(

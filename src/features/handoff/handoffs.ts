@@ -14,8 +14,8 @@ import { BoundedMap } from '#src/kernel/async/bounded-map.ts';
 import { isOpenHandoff } from '#src/kernel/domain/session/handoff.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { evolve } from '#src/kernel/event-store/load-state.ts';
-import type { ApiDependencies } from '../dependencies.ts';
-import { untilCurrent } from './read-model-freshness.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { untilCurrent } from '#src/roles/api/sessions/read-model-freshness.ts';
 
 /** The hand-offs of a session that an answer has: the newest. */
 export const HANDOFFS_MAX = 100;

@@ -1,13 +1,18 @@
 import { Type } from 'typebox';
 import { reject } from '#src/kernel/errors.ts';
-import { loadSession, type ApiDependencies } from '../../dependencies.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { response, type ApiServer } from '../../http/route.ts';
-import { Words } from '../../schemas/fields.ts';
-import { SessionPath } from '../../schemas/requests.ts';
-import { Handoff, HandoffList, HandoffPath, presentHandoff } from '../../schemas/steering.ts';
-import { handoffsOf, HANDOFFS_MAX, openHandoffs } from '../../sessions/handoffs.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { Words } from '#src/roles/api/schemas/fields.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
+import {
+  Handoff,
+  HandoffList,
+  HandoffPath,
+  presentHandoff,
+} from '#src/roles/api/schemas/steering.ts';
+import { handoffsOf, HANDOFFS_MAX, openHandoffs } from '../handoffs.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'views' | 'sessionEvents'>;
 

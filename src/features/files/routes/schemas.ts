@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { SessionFile } from '#src/kernel/domain/session/files.ts';
-import { Timestamp, Words } from './fields.ts';
+import { Timestamp, Words } from '#src/roles/api/schemas/fields.ts';
 
 /** Schemas of the files of a session. */
 

@@ -5,11 +5,11 @@ import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
 import { newId } from '#src/kernel/ids.ts';
 import type { FileAnswer } from '#src/kernel/messaging/session-files.ts';
 import { ObjectStoreFull } from '#src/kernel/objects/object-store.ts';
-import type { ApiDependencies } from '../dependencies.ts';
-import { Unreadable } from '../http/body-coding.ts';
-import { arriving, TooSlow } from './paced-body.ts';
-import { storeFullRejection } from '../http/store-full.ts';
-import { askServer, refusalOf, tooMuch } from './session-files.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { Unreadable } from '#src/roles/api/http/body-coding.ts';
+import { arriving, TooSlow } from '#src/roles/api/files/paced-body.ts';
+import { storeFullRejection } from '#src/roles/api/http/store-full.ts';
+import { askServer, refusalOf, tooMuch } from '#src/roles/api/files/session-files.ts';
 
 /** How long the session's server may take to put a file into the folder, after it has arrived. */
 export const PLACE_MS = 10 * 60_000;

@@ -3,16 +3,21 @@ import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { fileKey, inOrder, type SessionFile } from '#src/kernel/domain/session/files.ts';
 import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
-import type { ApiDependencies } from '../../dependencies.ts';
-import { askedRange, asAttachment, isKnown, type AskedRange } from '../../files/byte-range.ts';
-import { findFiles, type Found } from '../../files/session-files.ts';
-import { sendPaced } from '../../files/paced-body.ts';
-import { zipOf } from '../../files/zip.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { FilePath, presentFile, SessionFileList } from '../../schemas/files.ts';
-import { SessionPath } from '../../schemas/requests.ts';
+import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
+import {
+  askedRange,
+  asAttachment,
+  isKnown,
+  type AskedRange,
+} from '#src/roles/api/files/byte-range.ts';
+import { findFiles, type Found } from '#src/roles/api/files/session-files.ts';
+import { sendPaced } from '#src/roles/api/files/paced-body.ts';
+import { zipOf } from '#src/roles/api/files/zip.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { FilePath, presentFile, SessionFileList } from './schemas.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
 
 const HEADERS = {
   ETag: Type.String({ description: '`"<sha256>"`: for `If-None-Match` and `If-Range`' }),

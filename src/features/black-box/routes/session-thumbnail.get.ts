@@ -4,13 +4,13 @@ import type { SessionState } from '#events/session.ts';
 import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { thumbnailKey } from '#src/kernel/domain/session/thumbnail.ts';
 import { reject } from '#src/kernel/errors.ts';
-import { loadSession, type ApiDependencies } from '../../dependencies.ts';
-import { isKnown } from '../../files/byte-range.ts';
-import { goneSignal } from '../../http/client-gone.ts';
-import { costs } from '../../http/cost.ts';
-import { sendRejection } from '../../http/error-response.ts';
-import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { SessionPath } from '../../schemas/requests.ts';
+import { loadSession, type ApiDependencies } from '#src/roles/api/dependencies.ts';
+import { isKnown } from '#src/roles/api/files/byte-range.ts';
+import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
+import { sendRejection } from '#src/roles/api/http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
+import { SessionPath } from '#src/roles/api/schemas/requests.ts';
 
 const HEADERS = {
   ETag: Type.String({ description: 'for `If-None-Match`: names the picture' }),
