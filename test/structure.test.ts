@@ -28,6 +28,9 @@ import { sourceFiles, textFiles, type SourceFile } from '#test/support/sources/s
 const files = sourceFiles();
 const FOLDER_FILES_MAX = 22;
 const FLOORS_MAX = 12;
+const ROOMS_MAX = 12;
+const ROOM_FLOORS_MAX = 8;
+const WAYS_MAX = 45;
 
 describe('the walk sees what it judges', () => {
   it('finds the files', () => {
@@ -123,6 +126,14 @@ describe('the structure', () => {
     const floors = floorsOf(importsByLayer(product, layerOf));
     expect(floors).toBeGreaterThan(4);
     expect(floors).toBeLessThanOrEqual(FLOORS_MAX);
+  });
+
+  it('has few rooms and few ways between them', () => {
+    const roomOf = (path: string) => rooms.find((room) => isWithin(path, room)) ?? null;
+    const ways = importsByLayer(product, roomOf);
+    expect(ways.size).toBeLessThanOrEqual(ROOMS_MAX);
+    expect(floorsOf(ways)).toBeLessThanOrEqual(ROOM_FLOORS_MAX);
+    expect([...ways.values()].flat().length).toBeLessThanOrEqual(WAYS_MAX);
   });
 
   it('loads a role where that is to run, and with it no other role', () => {

@@ -23,9 +23,9 @@ export async function loadRoutes(
   const added: ApiAddition[] = [];
   const ending: AsyncDisposable[] = [];
   const held = new DisposableStack();
-  for (const { name, api: load } of features) {
-    if (load === undefined) continue;
-    const api = await load();
+  const loaded = features.map(async ({ name, api }) => ({ name, api: await api?.() }));
+  for (const { name, api } of await Promise.all(loaded)) {
+    if (api === undefined) continue;
     const own = await open(api, name);
     if (isAsyncDisposable(own)) ending.push(own);
     if (isDisposable(own)) held.use(own);
@@ -56,9 +56,10 @@ export async function openServerAdditions(
   stack: AsyncDisposableStack,
 ): Promise<ServerAddition[]> {
   const additions: ServerAddition[] = [];
-  for (const { server: load } of features) {
-    if (load === undefined) continue;
-    const addition = await (await load())(process);
+  const loaded = await Promise.all(features.map(async ({ server }) => server?.()));
+  for (const open of loaded) {
+    if (open === undefined) continue;
+    const addition = await open(process);
     additions.push(addition);
     stack.defer(() => addition[Symbol.asyncDispose]?.());
   }
