@@ -133,9 +133,12 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
     return types.filter((type: string) => type === 'session.recording-stored').length;
   }
 
+  /** The keys of the objects; what names the bucket's event store is none. */
   async function objects(): Promise<string[]> {
-    const files = await filesBelow(s3.folder);
-    return files.map(({ parentPath, name }) => join(parentPath, name).slice(s3.folder.length + 1));
+    const top = join(s3.folder, 'objects');
+    const files = await filesBelow(top);
+    const keys = files.map(({ parentPath, name }) => join(parentPath, name).slice(top.length + 1));
+    return keys.filter((key) => !key.startsWith('store/'));
   }
 
   async function sweepAt(now: number): Promise<void> {
@@ -182,7 +185,7 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
       }),
     );
     const versions = all.reduce((sum, count) => sum + count, 0);
-    const rest = async () => (await objects()).filter((path) => !path.includes('/profiles/'));
+    const rest = async () => (await objects()).filter((path) => !path.startsWith('profiles/'));
     await eventually(
       async () => (await rest()).length === 0,
       'the sweep has removed files and recordings',
