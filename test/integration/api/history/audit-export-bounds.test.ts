@@ -4,10 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { encode } from '#events/codec.ts';
-import {
-  createAuditExports,
-  type AuditExports,
-} from '#src/features/audit/routes/audit-exports.ts';
+import { createAuditExports, type AuditExports } from '#src/features/audit/routes/audit-exports.ts';
 import { errors } from '#src/kernel/errors.ts';
 import type { RawRecord, RawRecords } from '#src/kernel/event-store/raw-records.ts';
 import { recordOf, verdictOnFile } from '#test/support/audit-file.ts';
