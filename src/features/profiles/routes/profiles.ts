@@ -18,8 +18,8 @@ import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { loadSession, requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { sendRejection } from '#src/roles/api/http/error-response.ts';
 import { response, type ApiServer } from '#src/roles/api/http/route.ts';
-import { invalid } from '#src/roles/api/http/validation.ts';
-import { limitParameter } from '#src/roles/api/schemas/paging.ts';
+
+import { limitParameter, offsetParameter } from '#src/roles/api/schemas/paging.ts';
 import {
   CreateProfileBody,
   presentProfile,
@@ -89,15 +89,7 @@ const LIMIT_MAX = 100;
 const ListQuery = Type.Object(
   {
     limit: limitParameter(LIMIT_DEFAULT, LIMIT_MAX),
-    offset: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        default: 0,
-        description: 'number of profiles to skip',
-        refusal: (offset: unknown) =>
-          invalid({ offset }, 'offset must be a whole number from 0 on.'),
-      }),
-    ),
+    offset: offsetParameter('profiles'),
   },
   { additionalProperties: false },
 );

@@ -9,8 +9,8 @@ import type { AttemptRecord } from '#src/features/webhooks/webhook-records.ts';
 import { costs } from '#src/roles/api/http/cost.ts';
 import { sendRejection } from '#src/roles/api/http/error-response.ts';
 import { emptyResponse, response, type ApiServer } from '#src/roles/api/http/route.ts';
-import { invalid } from '#src/roles/api/http/validation.ts';
-import { limitParameter } from '#src/roles/api/schemas/paging.ts';
+
+import { limitParameter, offsetParameter } from '#src/roles/api/schemas/paging.ts';
 import {
   Delivery,
   DeliveryPage,
@@ -33,15 +33,7 @@ const LIMIT_MAX = 100;
 const PageQuery = Type.Object(
   {
     limit: limitParameter(LIMIT_DEFAULT, LIMIT_MAX),
-    offset: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        default: 0,
-        description: 'number of deliveries to skip',
-        refusal: (offset: unknown) =>
-          invalid({ offset }, 'offset must be a whole number from 0 on.'),
-      }),
-    ),
+    offset: offsetParameter('deliveries'),
   },
   { additionalProperties: false },
 );

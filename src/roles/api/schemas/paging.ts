@@ -15,6 +15,18 @@ export function limitParameter(fallback: number, max: number) {
   );
 }
 
+/** The query parameter of where a page begins. @param what is listed, in the plural */
+export function offsetParameter(what: string) {
+  return Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      default: 0,
+      description: `number of ${what} to skip`,
+      refusal: (offset: unknown) => invalid({ offset }, 'offset must be a whole number from 0 on.'),
+    }),
+  );
+}
+
 /** The sequence up to which a page of a list that is newest first goes. */
 export const beforeParameter = Type.Optional(
   Type.String({

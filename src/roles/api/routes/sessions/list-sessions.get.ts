@@ -6,6 +6,7 @@ import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { invalid, itemOf } from '../../http/validation.ts';
+import { limitParameter, offsetParameter } from '../../schemas/paging.ts';
 import { Words } from '../../schemas/fields.ts';
 import { LABELS_MAX, labelParameter, readLabel } from '../../schemas/label.ts';
 import { SessionList } from '../../schemas/sessions.ts';
@@ -18,25 +19,8 @@ const LIMIT_MAX = 100;
 
 const ListQuery = Type.Object(
   {
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: LIMIT_MAX,
-        default: LIMIT_DEFAULT,
-        description: 'page size, 1 to 100',
-        refusal: (limit: unknown) =>
-          invalid({ limit }, `limit must be a whole number from 1 to ${LIMIT_MAX}.`),
-      }),
-    ),
-    offset: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        default: 0,
-        description: 'number of sessions to skip',
-        refusal: (offset: unknown) =>
-          invalid({ offset }, 'offset must be a whole number from 0 on.'),
-      }),
-    ),
+    limit: limitParameter(LIMIT_DEFAULT, LIMIT_MAX),
+    offset: offsetParameter('sessions'),
     status: Type.Optional(
       Words(statuses, {
         description: 'only sessions with this status',
