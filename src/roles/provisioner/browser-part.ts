@@ -1,13 +1,14 @@
 import type { BlackBox } from '#events/session/black-box.ts';
 import type { SessionState } from '#events/session.ts';
+import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
 import type { BrowserExit, RunningBrowser } from '#src/browsers/browsers.ts';
 import type { ServedBrowser, ServedBrowsers } from '#src/browsers/served-browsers.ts';
 
 /**
  * What an optional part does while a server's browsers serve their sessions, by the phases of that.
- * It bounds what it waits for, and nothing it returns rejects: a session ends whatever becomes of
- * its parts.
+ * It bounds what it waits for. A part that fails is logged: a session has its browser, and ends,
+ * whatever becomes of its parts.
  */
 export type BrowserPart = {
   /** Once, before the first browser: the browsers of this server, and where to report. */
@@ -35,23 +36,68 @@ export type PartEnd = {
 /** What is recorded with the end of a session. */
 export type EndFacts = { blackBox?: BlackBox };
 
-type Parts = { readonly parts: readonly BrowserPart[] };
+type Parts = { readonly parts: readonly BrowserPart[]; readonly log: Pick<Logger, 'error'> };
 
-/** Begins the end of a browser for all parts. */
+/** A session has its browser, for all parts. */
+export function beginParts(
+  pool: Parts,
+  browser: RunningBrowser,
+  session: SessionState,
+  isAdopted: boolean,
+): void {
+  for (const part of pool.parts)
+    attempt(pool, 'begin', () => part.begin?.(browser, session, isAdopted));
+}
+
+/** A session has changed and goes on, for all parts. */
+export function followParts(pool: Parts, session: ActiveSession): void {
+  for (const part of pool.parts) attempt(pool, 'follow', () => part.follow?.(session));
+}
+
+/** Begins the end of a browser for all parts. What it returns never rejects. */
 export function endParts(
-  { parts }: Parts,
+  pool: Parts,
   browser: ServedBrowser,
   exit?: BrowserExit,
-): Required<PartEnd> {
-  const ends = parts.map((part) => part.end?.(browser, exit) ?? {});
-  const facts = Promise.all(ends.flatMap(({ beforeReport }) => beforeReport ?? []));
+): { beforeStop: Promise<void>; beforeReport: Promise<EndFacts> } {
+  const ends = pool.parts.map(
+    (part) => attempt(pool, 'end', () => part.end?.(browser, exit)) ?? {},
+  );
+  const stops = ends.map(({ beforeStop }) => outcomeOf(pool, 'end', beforeStop));
+  const facts = ends.map(({ beforeReport }) => outcomeOf(pool, 'end', beforeReport));
   return {
-    beforeStop: Promise.all(ends.flatMap(({ beforeStop }) => beforeStop ?? [])),
-    beforeReport: facts.then((all) => Object.assign({}, ...all) as EndFacts),
+    beforeStop: Promise.all(stops).then(() => undefined),
+    beforeReport: Promise.all(facts).then((all) => Object.assign({}, ...all) as EndFacts),
   };
 }
 
-/** Leaves the sessions of all parts to another process. */
-export async function leaveParts({ parts }: Parts): Promise<void> {
-  await Promise.all(parts.flatMap((part) => part.leave?.() ?? []));
+/** Leaves the sessions of all parts to another process. Never rejects. */
+export async function leaveParts(pool: Parts): Promise<void> {
+  const leaving = pool.parts.map((part) => attempt(pool, 'leave', () => part.leave?.()));
+  await Promise.all(leaving.map((one) => outcomeOf(pool, 'leave', one)));
+}
+
+type Phase = 'begin' | 'follow' | 'end' | 'leave';
+
+/** What the part returns; undefined: it threw, which is logged. */
+function attempt<Result>(pool: Parts, phase: Phase, call: () => Result): Result | undefined {
+  try {
+    return call();
+  } catch (error) {
+    failed(pool, phase, error);
+    return undefined;
+  }
+}
+
+/** What the promise resolves to; undefined: there is none, or it rejects, which is logged. */
+async function outcomeOf<Result>(
+  pool: Parts,
+  phase: Phase,
+  promise: Promise<Result> | undefined,
+): Promise<Result | undefined> {
+  return promise?.catch((error: unknown) => failed(pool, phase, error));
+}
+
+function failed({ log }: Parts, phase: Phase, error: unknown): undefined {
+  log.error({ err: error, phase }, 'a part of a server of browsers failed; the session goes on');
 }

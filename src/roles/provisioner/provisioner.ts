@@ -240,7 +240,7 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
 
 /** A server without egress. */
 const refuseEgress: OpenEgress = () =>
-  Promise.reject(new Error('this server has no way out for sessions with egress rules'));
+  Promise.reject(new Error('this server opens no egress proxy'));
 
 /** Goes on from what the server's earlier provisioners recorded. */
 function resume(pool: Pool, { status, bursts }: ServerState): void {

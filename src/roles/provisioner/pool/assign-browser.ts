@@ -5,6 +5,7 @@ import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import type { RunningBrowser } from '#src/browsers/browsers.ts';
 import { resizeScreen } from '#src/browsers/chromium/resize-screen.ts';
+import { beginParts } from '../browser-part.ts';
 import { recordEvery } from './egress.ts';
 import { terminateBrowser } from './terminate.ts';
 import { screenOf } from './options.ts';
@@ -59,7 +60,7 @@ export async function assignBrowser(
     if (wasIdle) reportAssigned();
     // The answer may come after the browser's end, which has ended all of these.
     if (!isBusy(pooled)) return true;
-    for (const part of pool.parts) part.begin?.(browser, activated.state, false);
+    beginParts(pool, browser, activated.state, false);
     labelBrowser(pool, pooled.workloadId, sessionId);
     recordEvery(pool, pooled);
     return true;

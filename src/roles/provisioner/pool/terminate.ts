@@ -8,7 +8,7 @@ import { isFinal } from '#src/kernel/domain/session/session.ts';
 import type { BrowserExit } from '#src/browsers/browsers.ts';
 import { closeEgress } from './egress.ts';
 import { until, type Pool } from './pool.ts';
-import { endParts, leaveParts, type EndFacts } from '../browser-part.ts';
+import { endParts, followParts, leaveParts, type EndFacts } from '../browser-part.ts';
 import { redact } from '#src/browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
 
@@ -203,7 +203,7 @@ export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>)
   const { state } = event;
   if (event.type === 'session.profile-save-requested') return saveOnRequest(pool, event);
   if (state.status === 'active') {
-    for (const part of pool.parts) part.follow?.(state);
+    followParts(pool, state);
     return;
   }
   if (state.status !== 'stopping' && !isFinal(state.status)) return;

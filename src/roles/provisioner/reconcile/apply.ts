@@ -5,6 +5,7 @@ import { isFinal, type SessionIdentity } from '#src/kernel/domain/session/sessio
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadState, withState } from '#src/kernel/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
+import { beginParts } from '../browser-part.ts';
 import { handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { openEgressFor, recordEvery } from '../pool/egress.ts';
@@ -125,7 +126,7 @@ async function adopt(
   const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
   if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
-  else for (const part of pool.parts) part.begin?.(browser, state, true);
+  else beginParts(pool, browser, state, true);
 }
 
 const LEADER = { fromLeader: true };
