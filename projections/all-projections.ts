@@ -29,7 +29,6 @@ export type Retention =
   | 'kept';
 
 /** Decides by the store's name: `<projection>:v<version>` and the suffixes of maintenance. */
-
 export function retentionOf(store: string, projections: readonly Projection<unknown>[]): Retention {
   const base = store.replace(/(:next|:old-\d+)+$/, '');
   const [, name, version] = /^(.+):v(\d+)$/.exec(base) ?? [];

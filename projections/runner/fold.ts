@@ -31,8 +31,7 @@ export function foldEvent<View>(
 
 /**
  * The event with the state that its fold needs.
- * @throws WrittenByNewer if its history cannot be read
- * here yet
+ * @throws WrittenByNewer if its history cannot be read here yet
  */
 export async function completed(states: StateReader, event: RecordedEvent): Promise<RecordedEvent> {
   try {

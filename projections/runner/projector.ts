@@ -20,7 +20,7 @@ import type { Batch, Views, ViewWrite } from '../store/views.ts';
  *   the store writes. Then live.
  * - live: folds new events. After 100 ms without an event of its subjects the checkpoint moves to
  *   the subscription's position, past the events of other subjects. While there is none it checks
- *   every 500 ms that the store still has the checkpoint, every 2 s that the event store is still
+ *   every 2 s that the store still has the checkpoint, every 4 s that the event store is still
  *   the same; all projectors of a process at the same moment.
  * - rewinding: the store or the event store has lost data (FLUSHALL, restart). Cached views are
  *   dropped, and it subscribes again from the store's checkpoint. Then catching-up.

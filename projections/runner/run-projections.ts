@@ -49,7 +49,7 @@ export type StartProjectionsOptions = {
 };
 
 /** How often the end of the event store is sampled; also the precision of a lag's seconds. */
-const MEASURE_EVERY_MS = 2_000;
+const MEASURE_EVERY_MS = 4_000;
 /** Renewed every 3 s: two renewals in a row may fail before a store counts as unused. */
 const IN_USE_FOR_MS = 10_000;
 const KEEP_EVERY_MS = 3_000;

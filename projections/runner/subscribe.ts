@@ -19,8 +19,8 @@ const CATCH_UP_PAUSE_MS = 20;
  * Between checks of the store's checkpoint, which detect a FLUSHALL. Until then no read is wrong:
  * without a checkpoint it is refused.
  */
-const CHECK_MS = 1_000;
-/** Checks in a row without an event until the event store's identity is checked, too: 2 s. */
+const CHECK_MS = 2_000;
+/** Checks in a row without an event until the event store's identity is checked, too: 4 s. */
 const CHECKS_TO_STORE_CHECK = 2;
 /** Events in memory while catching up, some kilobytes each. */
 const BUFFERED_MAX = 4_000;

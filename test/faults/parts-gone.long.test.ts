@@ -6,7 +6,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 /** NATS or Redis is killed or hangs while the service runs. */
 
 const SHOWN_WITHIN_MS = 5_000;
-/** As for the embedded parts (design §10). */
+/** As long as an embedded part may take to be restarted. */
 const WHOLE_WITHIN_MS = 15_000;
 
 let nats: RealNats;

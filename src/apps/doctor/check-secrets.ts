@@ -15,7 +15,7 @@ export function checkSecrets(config: ConfigFacts): Finding[] {
       badInProduction(
         'strength',
         `${name} might be guessed: ${weakness}`,
-        `generate one with openssl rand -base64 36; deploy/README.md: how to rotate it`,
+        `generate one with openssl rand -base64 36; deploy/runbook.md: how to rotate it`,
       );
   }
   for (const { variable, hasCredentials, isEncrypted } of config.links) {

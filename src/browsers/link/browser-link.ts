@@ -60,7 +60,7 @@ export function driverPath(key: KeyObject): string {
   return `/${Buffer.from(secret).toString('hex')}`;
 }
 
-/** The key as the environment of a browser's container has it: 64 hexadecimal digits. */
+/** The key as a browser's container is given it: 64 hexadecimal digits. */
 export function linkKeyText(key: KeyObject): string {
   return key.export().toString('hex');
 }

@@ -71,13 +71,14 @@ export function createObserver(options: ObserverOptions): Observer {
   async function keepConnected(entry: Entry): Promise<void> {
     const { workloadId } = entry.browser;
     const { signal } = entry.stop;
-    for (let lostSoon = 0; lostSoon < LOST_SOON_MAX; lostSoon += 1) {
+    let lostSoon = 0;
+    while (lostSoon < LOST_SOON_MAX) {
       const begunAt = performance.now();
       await connect(entry).catch((error: unknown) => {
         if (!signal.aborted) log.debug({ err: error, workloadId }, 'a browser is not observed');
       });
-      if (performance.now() - begunAt > SOON_MS) lostSoon = 0;
-      await sleep(pauseMs(lostSoon + 1), signal, { ref: false });
+      lostSoon = performance.now() - begunAt > SOON_MS ? 0 : lostSoon + 1;
+      await sleep(pauseMs(Math.max(1, lostSoon)), signal, { ref: false });
       if (signal.aborted) return;
     }
     entry.inPlace.resolve();

@@ -9,7 +9,7 @@ export type Manifest = {
   /** ISO 8601 UTC. */
   takenAt: string;
   natsVersion: string;
-  /** In the order of the backup and of the restore: EVENTS last. */
+  /** In the order of the backup and of the restore: OBJECTS last, EVENTS before it. */
   streams: StreamBackup[];
 };
 

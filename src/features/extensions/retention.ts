@@ -2,7 +2,10 @@ import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { loadState } from '#src/kernel/event-store/load-state.ts';
 import type { RetentionRule } from '#src/kernel/objects/sweep/sweep-objects.ts';
 
-/** A session that named an extension may wait for its browser while it is removed. */
+/**
+ * A session that named an extension may wait for its browser while the extension is removed. An
+ * upload's zip is stored before its organization has it.
+ */
 const KEPT_MS = 3_600_000;
 const REMOVALS = { types: new Set(['organization.extension-removed']) };
 
@@ -22,9 +25,11 @@ export function extensionRetention(
       const fresh = { fromLeader: true };
       const { state } = await loadState<'organization'>(eventStore, organization, fresh);
       if (state?.extensions?.some(({ extensionId }) => extensionId === id)) return 'keep';
-      for await (const { data } of eventStore.history<'organization'>(organization, REMOVALS))
-        if ('extensionId' in data && data.extensionId === id) return 'removed';
-      return 'unknown';
+      let removedAt: string | null = null;
+      for await (const { data, time } of eventStore.history<'organization'>(organization, REMOVALS))
+        if ('extensionId' in data && data.extensionId === id) removedAt = time;
+      if (removedAt === null) return 'unknown';
+      return now() - Date.parse(removedAt) < KEPT_MS ? 'keep' : 'removed';
     },
   };
 }

@@ -25,9 +25,9 @@ const SCHEDULE_AFTER_MS = 100;
 const DELIVERIES_MAX = 8;
 
 /**
- * Process manager: events → timers → commands. Four loops: events set timers, fired timers become
- * commands, lost timers are found, servers without a lease are declared lost. Any number of
- * timekeepers may run; every step is idempotent.
+ * Process manager: events → timers → commands. Five loops: events set timers, fired timers become
+ * commands, lost timers are found, servers without a lease are declared lost, browser sessions of
+ * lost MCP clients are ended. Any number of timekeepers may run; every step is idempotent.
  */
 export async function startTimekeeper(
   dependencies: TimekeeperDependencies,

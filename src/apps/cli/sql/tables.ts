@@ -52,7 +52,7 @@ const events: Table = {
       'aggregate_kind',
       'VARCHAR',
       'kind',
-      '`session`, `profile`, `ledger`, `organization`, `server` or `workload`',
+      '`session`, `profile`, `ledger`, `organization`, `server`, `workload`, `archive`',
     ),
     column(
       'aggregate_id',

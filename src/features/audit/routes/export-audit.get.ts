@@ -38,7 +38,7 @@ export function exportAudit(
         'proves the file unaltered, without the service; with `--against-log` it is compared ' +
         'with the event store. The records have no internal fields, unlike those of ' +
         '`bss audit export`. At most 100,000 events; one export of an organization at a time, ' +
-        'and two of a process.',
+        'and twelve of a process, two of which read at once.',
       querystring: AuditQuery,
       response: {
         200: response(

@@ -1,7 +1,7 @@
 import { createLagMeter, lagSecondsMax } from '#projections/runner/lag.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import type { StoreUse } from '#src/kernel/objects/object-store.ts';
-import { untilTickOf } from '#src/kernel/async/ticks.ts';
+import { everyTick, untilTickOf } from '#src/kernel/async/ticks.ts';
 import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -31,10 +31,12 @@ export type HealthMonitor = {
 } & Disposable;
 
 /** Interval between counts of the servers; a server that is lost shows within 5 s. */
-const COUNT_EVERY_MS = 1_000;
+const COUNT_EVERY_MS = 2_000;
 /** The interval until there is a server: at a start it comes within some milliseconds. */
 const LOOK_EVERY_MS = 50;
 
+/** How often the object store is asked for its use: it fills in minutes. */
+const STORE_EVERY_MS = 10_000;
 /** Beyond this share of the object store its health says so; at 0.9 it refuses most. */
 const NEARLY_FULL = 0.85;
 
@@ -79,12 +81,14 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   let timer: NodeJS.Timeout;
   let isStopped = false;
   async function keepCounting(): Promise<void> {
-    await Promise.all([count(), store.look()]);
+    await count();
     if (isStopped) return;
     const waitMs = (live ?? 0) > 0 ? untilTickOf(COUNT_EVERY_MS) : LOOK_EVERY_MS;
     timer = setTimeout(() => void keepCounting(), waitMs).unref();
   }
   void keepCounting();
+  void store.look();
+  const looking = everyTick(STORE_EVERY_MS, () => void store.look());
 
   function database(): HealthWord {
     if (!isEventStoreConnected() || !isSameEventStore()) return 'unhealthy';
@@ -123,6 +127,7 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     [Symbol.dispose]() {
       isStopped = true;
       clearTimeout(timer);
+      looking[Symbol.dispose]();
     },
   };
 }
