@@ -161,8 +161,8 @@ test.each(['webhooks', 'service'] as const)(
     expect(await records?.load(id)).toEqual({ progress: null, revision: 0 });
     expect(maker.isConnected()).toBe(true);
     const leases = await createJetStreamLeases(connection);
-    expect(await leases.acquire('webhooks-1', user)).toBe(true);
-    await leases.release('webhooks-1', user);
+    expect(await leases.acquire('webhooks', user)).toBe(true);
+    await leases.release('webhooks', user);
   },
 );
 

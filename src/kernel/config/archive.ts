@@ -16,15 +16,15 @@ export type ArchivePlace = { folder: string } | S3Place;
 export const archiveVariables = {
   RETAIN_ENDED: {
     fallback: '30d',
-    meaning: 'events older than this are archived, and what is still open is kept; or forever',
+    meaning: 'age at which events of what has ended are archived; or forever',
   },
   RETAIN_EVENTS_MAX: {
     // 200,000 sessions. What nats-server needs grows with each that is kept: memory, a pause
     // after a purge, Go's collector. The runbook says how much.
     fallback: '2500000',
     meaning:
-      'events that the event store keeps; if there are more, the oldest are archived ' +
-      'although they are younger than RETAIN_ENDED, once they are a day old',
+      'maximum number of events in the event store; beyond it the oldest are archived ' +
+      'before RETAIN_ENDED, once a day old',
   },
   ARCHIVE_EVERY: { fallback: '24h', meaning: 'how often the archivist archives' },
   ARCHIVE_URL: {

@@ -126,8 +126,8 @@ export const variables = {
   AUDIT_KEY_FILE: {
     fallback: '',
     meaning:
-      'file of the key that signs exported audits; all api processes need the same; empty: ' +
-      'audit-key in DATA_DIR',
+      'key that signs exported audits, the same for all api processes; empty: audit-key in ' +
+      'DATA_DIR',
   },
   ...incomingVariables,
   ...storesVariables,
@@ -142,19 +142,18 @@ export const variables = {
   },
   ALLOW_UNISOLATED: {
     fallback: 'no',
-    meaning:
-      'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
+    meaning: 'yes: run BROWSERS=process even in production or with a HOST that others reach',
   },
   ...dockerVariables,
   ...kubernetesVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
-  POOL_MIN_IDLE: { fallback: '1', meaning: 'least number of idle browsers to keep' },
+  POOL_MIN_IDLE: { fallback: '1', meaning: 'minimum number of idle browsers' },
   POOL_MAX_IDLE: {
     fallback: '',
-    meaning: 'greatest number of idle browsers to keep; empty: POOL_MAX',
+    meaning: 'maximum number of idle browsers; empty: POOL_MAX',
   },
-  POOL_MAX: { fallback: '4', meaning: 'greatest number of browsers that a server runs' },
+  POOL_MAX: { fallback: '4', meaning: 'maximum number of browsers of a server' },
   CREATE_WAIT: { fallback: '15s', meaning: 'how long POST /api/sessions waits for active' },
   QUEUE_AFTER: {
     fallback: '1s',
@@ -167,7 +166,7 @@ export const variables = {
   QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
   QUEUE_MAX_PER_ORGANIZATION: {
     fallback: '',
-    meaning: 'the same for the waiting requests of one organization; empty: a third of QUEUE_MAX',
+    meaning: 'the same for one organization; empty: a third of QUEUE_MAX',
   },
   ...profilesVariables,
   MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
@@ -179,11 +178,11 @@ export const variables = {
   ...webhooksVariables,
   EVENT_STREAMS_MAX: {
     fallback: '1000',
-    meaning: 'greatest number of event streams that a process serves',
+    meaning: 'maximum number of event streams of a process',
   },
   EVENT_STREAMS_PER_ORGANIZATION: {
     fallback: '250',
-    meaning: 'greatest number of those for one organization',
+    meaning: 'the same for one organization',
   },
   DEV_API_KEY: {
     fallback: '',
@@ -193,21 +192,20 @@ export const variables = {
   MASTER_KEY: {
     fallback: '',
     meaning:
-      'keys of profiles, webhooks, tickets, VNC passwords and links to browsers, the current one ' +
-      'first and at most four older ones behind it, separated by white space; empty: generated ' +
-      'and kept',
+      'key of profiles, webhooks, tickets, VNC passwords and links to browsers; up to four ' +
+      'older keys may follow it, separated by white space; empty: generated and kept',
   },
   OPERATOR_PORT: {
     fallback: '',
     meaning:
-      'port at which the API has /api/operator, and all else too, for a network of operators ' +
-      'alone; /api/operator is not at PORT then; empty: it is',
+      'further port of the API for a network of operators; /api/operator is then at this ' +
+      'port alone; empty: at PORT',
   },
   OPERATOR_TOKEN: {
     fallback: '',
     meaning:
-      'bearer token of /api/operator; empty: beside NATS_URL there is no such path, without it ' +
-      'generated and kept',
+      'bearer token of /api/operator; empty: generated and kept, or with NATS_URL no such ' +
+      'path',
   },
   ...jwtVariables,
   ...secretFileVariables,

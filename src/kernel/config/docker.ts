@@ -26,12 +26,11 @@ export const dockerVariables = {
   },
   DOCKER_NETWORK: {
     fallback: 'browser-sessions',
-    meaning: 'Docker network of the browsers; created if it is missing',
+    meaning: 'network of the browsers; created if missing',
   },
   DOCKER_PUBLISH: {
     fallback: '',
-    meaning:
-      'address of the engine’s host at which gateways reach browsers by TLS; empty: same host',
+    meaning: 'address of the engine’s host for TLS from gateways to browsers; empty: same host',
   },
   DOCKER_DNS: { fallback: '', meaning: 'name servers of the browsers, a,b; empty: the engine’s' },
   DOCKER_ISOLATION: {
@@ -46,13 +45,13 @@ export const dockerVariables = {
   BROWSER_IMAGE: { fallback: '', meaning: 'image of the browsers; empty: built on first use' },
   BROWSER_IMAGE_REBUILD: {
     fallback: '7d',
-    meaning: 'age at which our own image is built anew, with the newest Chromium; 0: never',
+    meaning: 'age at which our own image is rebuilt with the newest Chromium; 0: never',
   },
-  BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'greatest amount of memory of one browser' },
-  BROWSER_CPUS: { fallback: '2', meaning: 'greatest number of cores of one browser, as 1.5' },
+  BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'maximum memory of a browser' },
+  BROWSER_CPUS: { fallback: '2', meaning: 'maximum number of cores of a browser, as 1.5' },
   BROWSER_PIDS: {
     fallback: '512',
-    meaning: 'greatest number of processes and threads of one browser',
+    meaning: 'maximum number of processes and threads of a browser',
   },
 } as const;
 type Name = keyof typeof dockerVariables | 'NATS_URL';

@@ -13,15 +13,15 @@ export type FilesConfig = {
 export const filesVariables = {
   FILES_FILE_MAX: {
     fallback: '1GB',
-    meaning: 'largest file that a session downloads or is given, as 200MB or 1GB',
+    meaning: 'largest file that a session downloads or is given, as 200MB',
   },
   FILES_SESSION_MAX: {
     fallback: '4GB',
-    meaning: 'the same for all files of a session together',
+    meaning: 'the same for all files of a session',
   },
   FILES_RETAIN: {
     fallback: '24h',
-    meaning: 'how long the files and the last picture of a session are kept after its end',
+    meaning: 'how long files and the last picture of an ended session are kept',
   },
 } as const;
 type Name = keyof typeof filesVariables;

@@ -18,7 +18,9 @@ export const gatewayVariables = {
   GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'port of CDP and VNC sockets with TLS' },
   PUBLIC_GATEWAY_WS_URL: {
     fallback: '',
-    meaning: 'ws:// or wss:// address of the gateway in cdp_url; empty: from HOST and the ports',
+    meaning:
+      'ws:// or wss:// address of the gateway in cdp_url; empty: from HOST and ' +
+      'GATEWAY_PORT, or wss:// with GATEWAY_TLS_PORT if TLS_CERT_FILE is set',
   },
   PUBLIC_GATEWAY_WSS_URL: {
     fallback: '',
@@ -27,14 +29,14 @@ export const gatewayVariables = {
   GATEWAY_URL: {
     fallback: '',
     meaning:
-      'http:// or https:// address by which API processes ask a gateway; empty: GATEWAY_PORT of ' +
-      'this process if it has the role, else PUBLIC_GATEWAY_WS_URL as http:// or https://',
+      'http:// or https:// address at which API processes reach a gateway; empty: this ' +
+      'process if it has the role gateway, else PUBLIC_GATEWAY_WS_URL',
   },
   DEBUGGER_PORTS: {
     fallback: '',
     meaning:
-      'ports of this gateway that sessions may have of their own, as 9300-9399: whatever reaches ' +
-      'one drives its browser without a ticket; empty: none',
+      'ports that sessions of this gateway may have, as 9300-9399; whatever reaches one ' +
+      'drives its browser without a ticket; empty: none',
   },
   DEBUGGER_HOST: { fallback: '127.0.0.1', meaning: 'address that DEBUGGER_PORTS are bound to' },
   PUBLIC_DEBUGGER_HOST: {

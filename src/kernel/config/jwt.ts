@@ -28,7 +28,7 @@ const algorithms = [
 export const jwtVariables = {
   JWT_SECRET: {
     fallback: '',
-    meaning: 'HS256 secret of JWTs, at least 32 characters; empty: none',
+    meaning: 'HS256 secret of JWTs, at least 32 characters',
   },
   JWT_JWKS_URL: {
     fallback: '',
@@ -36,7 +36,7 @@ export const jwtVariables = {
   },
   JWT_ALGORITHMS: {
     fallback: '',
-    meaning: 'algorithms of the key set that are accepted, as RS256,ES256; empty: all',
+    meaning: 'accepted algorithms of the key set, as RS256,ES256; empty: all',
   },
   JWT_ISSUER: {
     fallback: '',
@@ -44,7 +44,7 @@ export const jwtVariables = {
   },
   JWT_AUDIENCE: {
     fallback: '',
-    meaning: 'required aud of JWTs; needed with JWT_SECRET or JWT_JWKS_URL',
+    meaning: 'required aud of JWTs; needed as JWT_ISSUER is',
   },
 } as const;
 type Name = keyof typeof jwtVariables;

@@ -31,11 +31,11 @@ export type KubernetesConfig = {
 export const kubernetesVariables = {
   KUBECONFIG: {
     fallback: '',
-    meaning: 'file with the address of the API server; empty: the Pod’s own, or ~/.kube/config',
+    meaning: 'kubeconfig file; empty: the Pod’s own, or ~/.kube/config',
   },
   KUBERNETES_NAMESPACE: {
     fallback: '',
-    meaning: 'namespace of the browsers; empty: that of the Pod or of the kubeconfig',
+    meaning: 'namespace of the browsers; empty: that of the Pod or kubeconfig',
   },
   KUBERNETES_ISOLATION: {
     fallback: 'required',
@@ -43,8 +43,7 @@ export const kubernetesVariables = {
   },
   KUBERNETES_SECCOMP: {
     fallback: 'browser-session-service.json',
-    meaning:
-      'seccomp profile in the kubelet’s folder of them; or RuntimeDefault, with gVisor or Kata',
+    meaning: 'seccomp profile in the kubelet’s folder; or RuntimeDefault, with gVisor or Kata',
   },
   KUBERNETES_RUNTIME_CLASS: {
     fallback: '',
@@ -52,11 +51,11 @@ export const kubernetesVariables = {
   },
   KUBERNETES_USER_NAMESPACES: {
     fallback: 'no',
-    meaning: 'yes: each browser has a user namespace of its own (hostUsers: false)',
+    meaning: 'yes: each browser has its own user namespace (hostUsers: false)',
   },
   KUBERNETES_DNS: {
     fallback: '',
-    meaning: 'name servers of the browsers: a,b, or cluster; empty: those of their nodes',
+    meaning: 'name servers of the browsers: a,b, or cluster; empty: those of the node',
   },
   KUBERNETES_POD: {
     fallback: '{}',
@@ -67,18 +66,17 @@ export const kubernetesVariables = {
   KUBERNETES_OWNER: {
     fallback: '',
     meaning:
-      'ConfigMap in the namespace of the browsers that owns them: Kubernetes deletes them with ' +
-      'it; empty: nothing owns them',
+      'ConfigMap in the browsers’ namespace that owns them: Kubernetes deletes them with ' +
+      'it; empty: none',
   },
   KUBERNETES_LAUNCH_TIMEOUT: {
     fallback: '2m',
-    meaning: 'longest launch of a browser, with the start of a node for it',
+    meaning: 'longest launch of a browser, the start of a node included',
   },
   KUBERNETES_LAUNCHES: { fallback: '10', meaning: 'launches of a server at once' },
   KUBERNETES_ON_SHUTDOWN: {
     fallback: '',
-    meaning:
-      'browsers at SIGTERM: stop, or leave to the next start; empty: leave if NATS_URL is set',
+    meaning: 'the same as DOCKER_ON_SHUTDOWN',
   },
   BROWSER_MEMORY_REQUEST_MB: {
     fallback: '512',

@@ -7,14 +7,12 @@ export const mcpVariables = {
   MCP_GRACE: {
     fallback: '60s',
     meaning:
-      'a client of the MCP server that was cut off and sends nothing for this long is lost, and ' +
-      'the browser sessions of its MCP session end; after a restart of the API it has ten times ' +
-      'as long',
+      'sessions of an MCP client end when it was cut off and sends nothing for this long; ' +
+      'ten times as long after a restart of the API',
   },
   MCP_SILENCE: {
     fallback: '30m',
-    meaning:
-      'the same for a client of the MCP server that holds no stream open, since its last request',
+    meaning: 'the same for an MCP client without an open stream, since its last request',
   },
 } as const;
 

@@ -16,26 +16,26 @@ export const objectsVariables = {
   OBJECT_STORE: {
     fallback: 'jetstream',
     meaning:
-      'where files, profiles, recordings and extensions are kept: jetstream, in NATS; or ' +
+      'place of files, profiles, recordings and extensions: jetstream (in NATS) or ' +
       's3://bucket/prefix',
   },
   OBJECT_STORE_MAX_MB: {
     fallback: '8192',
-    meaning: 'what they may take in NATS; less where NATS has no room',
+    meaning: 'their maximum size in NATS; less where NATS has no room',
   },
   OBJECT_STORE_ORGANIZATION_MAX_MB: {
     fallback: '0',
-    meaning: 'what one organization may have of them; 0: a third in NATS, no bound in S3',
+    meaning: 'the same for one organization; 0: a third in NATS, no limit in S3',
   },
   OBJECT_SWEEP_EVERY: {
     fallback: '1h',
-    meaning: 'how often the archivist removes those whose time is over',
+    meaning: 'how often the archivist removes expired objects',
   },
   PROFILE_REPLACED_KEPT: {
     fallback: '2d',
     meaning:
-      'how long replaced versions of profiles stay in a bucket, so that a restored backup of ' +
-      'this age finds them; in NATS the backup has them, and they stay for an hour',
+      'how long a bucket keeps replaced versions of profiles, which a restored backup of ' +
+      'this age needs; NATS keeps them for an hour',
   },
 } as const;
 type Name = keyof typeof objectsVariables | keyof typeof s3Variables | 'ARCHIVE_URL';

@@ -6,10 +6,9 @@ export const ownHostsVariables = {
   OWN_HOSTS: {
     fallback: '',
     meaning:
-      'names and addresses at which others reach this service, as those of a load balancer, ' +
-      'separated by commas: webhooks and sessions with rules are not led there; the hosts of ' +
-      'PUBLIC_GATEWAY_WS_URL, PUBLIC_GATEWAY_WSS_URL, GATEWAY_URL, NATS_URL and REDIS_URL, and ' +
-      'addresses of the machine, are closed anyway',
+      'further hosts of this service, as a load balancer, separated by commas; webhooks and ' +
+      'sessions with rules cannot reach these, this machine and the hosts of ' +
+      'GATEWAY_URL, PUBLIC_GATEWAY_*_URL, NATS_URL and REDIS_URL',
   },
 } as const;
 

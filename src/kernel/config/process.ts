@@ -15,18 +15,18 @@ export const processVariables = {
   SERVER_ID: {
     fallback: '',
     meaning:
-      'name of this server of browsers, by which it finds them again; empty: generated and kept ' +
-      'in DATA_DIR',
+      'name by which this server finds its browsers again; empty: generated and kept in ' +
+      'DATA_DIR',
   },
   SERVER_LOST_AFTER: {
     fallback: '10s',
     meaning:
-      'for the timekeeper: a server of browsers that is away longer counts as lost, and its ' +
-      'sessions fail; a restart that it has announced may take a minute in any case',
+      'for the timekeeper: sessions fail when their server is away this long; an announced ' +
+      'restart may take a minute in any case',
   },
   SHUTDOWN_WITHIN: {
     fallback: '9500ms',
-    meaning: 'longest shutdown; what has not ended by then, as a save of a profile, is given up',
+    meaning: 'longest shutdown; unfinished work, as saving a profile, is given up',
   },
 } as const;
 type Name = keyof typeof processVariables;

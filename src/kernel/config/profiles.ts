@@ -11,7 +11,7 @@ export type ProfilesConfig = {
 export const profilesVariables = {
   PROFILE_VERSIONS: {
     fallback: '10',
-    meaning: `how many versions of a profile are kept, at most ${versionsMax}`,
+    meaning: `versions kept of a profile, at most ${versionsMax}`,
   },
   PROFILE_MB_MAX: {
     fallback: '256',

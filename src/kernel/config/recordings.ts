@@ -10,11 +10,11 @@ export type RecordingsConfig = {
 export const recordingsVariables = {
   RECORDING_MAX_MB: {
     fallback: '1024',
-    meaning: 'greatest size of the recording of one session; then it ends',
+    meaning: 'size at which the recording of a session ends',
   },
   RECORDINGS_RETAIN: {
     fallback: '7d',
-    meaning: 'how long a recording is kept after the end of its session',
+    meaning: 'how long the recording of an ended session is kept',
   },
 } as const;
 type Name = keyof typeof recordingsVariables;

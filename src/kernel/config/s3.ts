@@ -8,7 +8,7 @@ export const s3Variables = {
   ARCHIVE_S3_ENDPOINT: {
     fallback: '',
     meaning:
-      'URL of an S3-compatible server, for the archive and for OBJECT_STORE; empty: AWS; ' +
+      'URL of an S3-compatible server for the archive and OBJECT_STORE; empty: AWS; ' +
       'credentials as for any AWS client',
   },
   ARCHIVE_S3_REGION: { fallback: 'us-east-1', meaning: 'region of the buckets' },

@@ -32,7 +32,7 @@ export const storesVariables = {
   NATS_PASSWORD: { fallback: '', meaning: 'password of NATS_USER' },
   NATS_CREDS_FILE: {
     fallback: '',
-    meaning: 'NATS .creds file (JWT and seed), in place of NATS_USER',
+    meaning: '.creds file (JWT and seed), in place of NATS_USER',
   },
   NATS_CA_FILE: {
     fallback: '',
@@ -40,10 +40,13 @@ export const storesVariables = {
   },
   NATS_CERT_FILE: { fallback: '', meaning: 'client certificate for NATS, PEM' },
   NATS_KEY_FILE: { fallback: '', meaning: 'key of NATS_CERT_FILE, PEM' },
-  NATS_INBOX_PREFIX: { fallback: '', meaning: 'prefix of NATS inboxes; empty: _INBOX_<NATS_USER>' },
+  NATS_INBOX_PREFIX: {
+    fallback: '',
+    meaning: 'prefix of NATS inboxes; empty: _INBOX_ with NATS_USER',
+  },
   NATS_REPLICAS: {
     fallback: '',
-    meaning: 'replicas of each new stream: 1, 3 or 5; empty: 3 in a cluster, else 1',
+    meaning: 'replicas of new streams: 1, 3 or 5; empty: 3 in a cluster, else 1',
   },
   REDIS_URL: {
     fallback: '',

@@ -17,7 +17,7 @@ export const telemetryVariables = {
   },
   METRICS_TOKEN: {
     fallback: '',
-    meaning: 'bearer token that /metrics requires; empty: only clients on this machine may read it',
+    meaning: 'bearer token that /metrics requires; empty: only clients on this machine',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     fallback: '',

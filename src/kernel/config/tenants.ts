@@ -24,7 +24,7 @@ export const tenantVariables = {
   },
   TENANT_CONNECTIONS_PER_KEY: {
     fallback: '64',
-    meaning: 'greatest number of NATS connections of one API key',
+    meaning: 'maximum number of NATS connections of an API key',
   },
 } as const;
 

@@ -22,7 +22,7 @@ export const incomingVariables = {
   },
   TLS_KEY_FILE: {
     fallback: '',
-    meaning: 'key of TLS_CERT_FILE, PEM; both files are read again when they change',
+    meaning: 'key of TLS_CERT_FILE, PEM; both are read again when they change',
   },
   TRUSTED_PROXIES: {
     fallback: '',

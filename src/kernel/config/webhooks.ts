@@ -9,8 +9,8 @@ export const webhooksVariables = {
   WEBHOOKS_ALLOW_PRIVATE: {
     fallback: 'no',
     meaning:
-      'yes: webhooks may be http, and lead to private, loopback and link-local addresses; for ' +
-      'development, and where all organizations are trusted',
+      'yes: webhooks may be http and lead to private, loopback and link-local addresses; ' +
+      'for development or trusted organizations alone',
   },
 } as const;
 

@@ -45,7 +45,7 @@ const SERVER_OPTIONS = {
   requestTimeout: 10_000, // only commands of WebDriver have a body
   keepAliveTimeout: 5_000,
   requireHostHeader: false, // such a request is answered like the others, not by Node
-  connectionsCheckingInterval: 1_000,
+  connectionsCheckingInterval: 2_000,
 };
 
 /** Connections on which the body of this request may take longer to arrive. */

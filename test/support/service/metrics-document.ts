@@ -8,13 +8,13 @@ import { openMetrics } from '#src/kernel/telemetry/metrics.ts';
 import { parseMetrics } from './metrics-text.ts';
 
 const PROCESSES: Record<FamilyOwner, string> = {
-  service: 'with the API; of the whole service',
-  api: 'with the API',
+  service: 'service',
+  api: 'api',
   gateway: 'gateway',
   provisioner: 'provisioner',
   projector: 'projector',
   webhooks: 'webhooks',
-  process: 'every one',
+  process: 'all',
 };
 
 /**
@@ -33,7 +33,7 @@ export function metricsDocument(current: string): string {
   );
   const rows = (Object.entries(families) as [FamilyName, Family][]).map(([name, family]) => {
     const words = moves.get(`\`${name}\``) || UNEXPLAINED;
-    return `| \`${name}\` | ${kindOf(family)} | ${ownersOf(family)} | ${family.help} | ${words} |`;
+    return `| \`${name}\` | ${labelOf(family)} | ${ownersOf(family)} | ${family.help} | ${words} |`;
   });
   return [...lines.slice(0, begin), ...rows, ...lines.slice(end)].join('\n');
 }
@@ -41,11 +41,19 @@ export function metricsDocument(current: string): string {
 /** A metric that is not in the document: its author adds its meaning. */
 export const UNEXPLAINED = '(not explained yet)';
 
-function kindOf({ kind, label }: Family): string {
-  if (label === undefined) return kind;
-  const values =
-    typeof label.values === 'string' ? label.values : label.values.map((v) => `\`${v}\``).join(' ');
-  return `${kind}; \`${label.name}\`: ${values}`;
+/** Labels with too many values for a row: the document's head has streams and errors. */
+const LONG_LABELS = ['stream', 'error', 'status'];
+
+/** Its label, and its kind where its name does not say it; may be empty. */
+function labelOf({ kind, label }: Family): string {
+  const kinds = kind === 'histogram' ? ['histogram'] : [];
+  return [...kinds, ...(label === undefined ? [] : [valuesOf(label)])].join('; ');
+}
+
+function valuesOf({ name, values }: NonNullable<Family['label']>): string {
+  if (LONG_LABELS.includes(name)) return `\`${name}\``;
+  const listed = typeof values === 'string' ? values : values.map((v) => `\`${v}\``).join(' ');
+  return `\`${name}\`: ${listed}`;
 }
 
 function ownersOf({ of }: Family): string {

@@ -37,11 +37,11 @@ const events: Table = {
   meaning: 'one row for each stored event',
   reads: null,
   columns: [
-    column('sequence', 'BIGINT', 'sequence', 'position in the event store, from 1 on'),
+    column('sequence', 'BIGINT', 'sequence', 'position in the event store'),
     column('id', 'VARCHAR', header('ce-id'), 'id of the event'),
     column('type', 'VARCHAR', "kind || '.' || parts[-1]", 'as `session.requested`'),
     column('time', 'TIMESTAMP', header('ce-time'), 'when it was decided'),
-    column('stored_at', 'TIMESTAMP', 'stored_at', 'when it was stored, by the event store’s clock'),
+    column('stored_at', 'TIMESTAMP', 'stored_at', 'when it was stored'),
     column(
       'organization_id',
       'VARCHAR',
@@ -59,8 +59,7 @@ const events: Table = {
       'VARCHAR',
       "CASE WHEN parts[1] = 'evt' AND kind NOT IN ('session', 'profile') THEN parts[2] ELSE " +
         'parts[-2] END',
-      'id of the session, profile, server or browser; of a ledger or organization, the ' +
-        'organization’s',
+      'id of that aggregate; of a ledger or organization, the organization’s',
     ),
     column(
       'actor_kind',
@@ -84,50 +83,45 @@ const events: Table = {
       'client',
       'VARCHAR',
       `url_decode(${header('ce-client')})`,
-      'how the program behind that door names itself; null: it does not',
+      'name that the client gives itself',
     ),
-    column('command_id', 'VARCHAR', header('ce-commandid'), 'the command that appended it'),
+    column('command_id', 'VARCHAR', header('ce-commandid'), 'command that appended it'),
     column(
       'correlation_id',
       'VARCHAR',
       header('ce-correlationid'),
-      'the same for all that followed from one request',
+      'the same for all events of one request',
     ),
-    column(
-      'causation_id',
-      'VARCHAR',
-      header('ce-causationid'),
-      'id of the event that led to it; null: none did',
-    ),
-    column('data', 'JSON', 'data', 'what happened, as `events/README.md` describes for the type'),
+    column('causation_id', 'VARCHAR', header('ce-causationid'), 'id of the event that led to it'),
+    column('data', 'JSON', 'data', 'JSON of what happened, see `events/README.md`'),
     column(
       'state',
       'JSON',
       `CASE WHEN ${isCurrent} THEN state END`,
-      'the aggregate after it; null where another version of the fold wrote it',
+      'JSON of the aggregate after it',
     ),
   ],
 };
 
 const seconds = (from: string, to: string) => `date_diff('millisecond', ${from}, ${to}) / 1000`;
 const counted = (name: string, types: string, meaning: string) =>
-  column(name, 'BIGINT', name, `number of ${types} events: ${meaning}`);
+  column(name, 'BIGINT', name, `${types} events: ${meaning}`);
 
 /** Expressions over the newest event, its state as `s`, and counts of the session's events. */
 const sessions: Table = {
   name: 'sessions',
-  meaning: 'one row for each session, by its newest event',
+  meaning: 'one row for each session, by its newest event; a value that it does not have is null',
   reads: {
     kind: 'session',
     columns: 'sequence type time organization_id aggregate_kind aggregate_id state'.split(' '),
   },
   columns: [
     column('id', 'VARCHAR', 'aggregate_id', 'id of the session'),
-    column('organization_id', 'VARCHAR', 'organization_id', 'organization of the session'),
-    column('name', 'VARCHAR', 's.name', 'name of the session'),
+    column('organization_id', 'VARCHAR', 'organization_id', 'its organization'),
+    column('name', 'VARCHAR', 's.name', 'its name'),
     column('description', 'VARCHAR', 's.description', 'free text'),
     column('user_id', 'VARCHAR', 's."userId"', 'user that created it'),
-    column('labels', 'MAP(VARCHAR, VARCHAR)', 's.labels', "labels; `labels['team']` is one"),
+    column('labels', 'MAP(VARCHAR, VARCHAR)', 's.labels', "its labels, as `labels['team']`"),
     column(
       'status',
       'VARCHAR',
@@ -138,48 +132,43 @@ const sessions: Table = {
       'ended_reason',
       'VARCHAR',
       's."endedReason"',
-      'why it ends or ended, as `user` or `browser_crashed`; null: it does not',
+      'why it ends or ended, as `user` or `browser_crashed`',
     ),
     column('created_at', 'TIMESTAMP', 's."createdAt"', 'when it was requested'),
-    column('started_at', 'TIMESTAMP', 's."startedAt"', 'when it became active; null: it did not'),
-    column('last_accessed_at', 'TIMESTAMP', 's."lastAccessedAt"', 'last access; null: none'),
-    column('expires_at', 'TIMESTAMP', 's."expiresAt"', 'its expiry, extensions included'),
+    column('started_at', 'TIMESTAMP', 's."startedAt"', 'when it became active'),
+    column('last_accessed_at', 'TIMESTAMP', 's."lastAccessedAt"', 'last access'),
+    column('expires_at', 'TIMESTAMP', 's."expiresAt"', 'its expiry'),
     column('stop_requested_at', 'TIMESTAMP', 's."stopRequestedAt"', 'when its stop was requested'),
-    column('ended_at', 'TIMESTAMP', 's."endedAt"', 'when it had ended; null: it has not'),
+    column('ended_at', 'TIMESTAMP', 's."endedAt"', 'when it had ended'),
     column(
       'seconds_until_active',
       'DOUBLE',
       seconds('s."createdAt"', 's."startedAt"'),
-      'from `created_at` to `started_at`; null: it was never active',
+      'from `created_at` to `started_at`',
     ),
     column(
       'seconds',
       'DOUBLE',
       seconds('s."startedAt"', 's."endedAt"'),
-      'from `started_at` to `ended_at`; null: never active, or still open',
+      'from `started_at` to `ended_at`',
     ),
     column('credits_reserved', 'BIGINT', 's."creditsReserved"', 'credits reserved in all'),
-    column('credits_used', 'BIGINT', 's."creditsUsed"', 'credits charged; null: it has not ended'),
+    column('credits_used', 'BIGINT', 's."creditsUsed"', 'credits charged at its end'),
     column(
       'server_id',
       'VARCHAR',
       'coalesce(s.workload."serverId", s.assignment."serverId")',
-      'server of its browser; null: it has none',
+      'server of its browser',
     ),
     column(
       'workload_id',
       'VARCHAR',
       'coalesce(s.workload."workloadId", s.assignment."workloadId")',
-      'its browser; null: it has none',
+      'its browser',
     ),
-    column(
-      'idle_timeout_seconds',
-      'DOUBLE',
-      's."idleTimeoutMs" / 1000',
-      'idle timeout without a connection; null: none',
-    ),
+    column('idle_timeout_seconds', 'DOUBLE', 's."idleTimeoutMs" / 1000', 'its idle timeout'),
     counted('queued', '`session.queued`', 'it waited for a server'),
-    counted('requeued', '`session.requeued`', 'a server could not launch a browser for it'),
+    counted('requeued', '`session.requeued`', 'a launch of its browser failed'),
     counted('extensions', '`session.extended`', 'its expiry was moved'),
     counted('accesses', '`session.accessed`', 'minutes with an access'),
     column('updated_at', 'TIMESTAMP', 'time', 'time of its newest event'),
@@ -190,7 +179,8 @@ const sessions: Table = {
 /** Expressions over the event, its data as `d` and its state as `s`. */
 const ledger: Table = {
   name: 'ledger',
-  meaning: 'one row for each change of an organization’s credits and slots',
+  meaning:
+    'one row for each change of an organization’s credits and slots, with the balance after it',
   reads: {
     kind: 'ledger',
     columns: ['sequence', 'type', 'time', 'organization_id', 'aggregate_kind', 'data', 'state'],
@@ -198,18 +188,18 @@ const ledger: Table = {
   columns: [
     column('sequence', 'BIGINT', 'sequence', 'position in the event store'),
     column('time', 'TIMESTAMP', 'time', 'when it was decided'),
-    column('organization_id', 'VARCHAR', 'organization_id', 'organization of the ledger'),
+    column('organization_id', 'VARCHAR', 'organization_id', 'its organization'),
     column('type', 'VARCHAR', 'type', 'as `ledger.slot-reserved`'),
-    column('session_id', 'VARCHAR', 'd."sessionId"', 'session of the change; null for a grant'),
+    column('session_id', 'VARCHAR', 'd."sessionId"', 'its session, if any'),
     column('credits', 'BIGINT', 'd.credits', 'credits granted or reserved by it'),
     column('credits_used', 'BIGINT', 'd."creditsUsed"', 'credits charged by it'),
     column('credits_refunded', 'BIGINT', 'd."creditsRefunded"', 'credits given back by it'),
-    column('slots_in_use', 'BIGINT', 's."slotsInUse"', 'slots in use after it'),
-    column('sessions_ended', 'BIGINT', 's."sessionsEnded"', 'sessions that have ended by then'),
-    column('granted', 'BIGINT', 's."creditsGranted"', 'credits granted in all, after it'),
-    column('available', 'BIGINT', 's."creditsAvailable"', 'credits available after it'),
-    column('reserved', 'BIGINT', 's."creditsReserved"', 'credits reserved after it'),
-    column('used', 'BIGINT', 's."creditsUsed"', 'credits used in all, after it'),
+    column('slots_in_use', 'BIGINT', 's."slotsInUse"', 'slots in use'),
+    column('sessions_ended', 'BIGINT', 's."sessionsEnded"', 'sessions ended so far'),
+    column('granted', 'BIGINT', 's."creditsGranted"', 'credits granted in all'),
+    column('available', 'BIGINT', 's."creditsAvailable"', 'credits available'),
+    column('reserved', 'BIGINT', 's."creditsReserved"', 'credits reserved'),
+    column('used', 'BIGINT', 's."creditsUsed"', 'credits used in all'),
   ],
 };
 

@@ -104,7 +104,7 @@ export async function archiveOnce(
   signal: AbortSignal,
 ): Promise<ArchiveRun | null> {
   const { leases, now } = dependencies;
-  return withLease(leases, LEASE, signal, (held) =>
+  return withLease(leases, LEASE, signal, ({ signal: held }) =>
     runArchive(dependencies, retentionOf(kept, now()), held),
   );
 }

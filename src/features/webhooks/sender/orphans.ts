@@ -5,39 +5,36 @@ export type Orphans = {
   /** Notes whose records there are, once; before the organizations are read. */
   list(): Promise<void>;
   /**
-   * Removes those of webhooks of this process's parts that no organization has. All organizations
-   * have been read; without a list nothing is removed.
+   * Removes those of webhooks that no organization has. All organizations have been read; without a
+   * list nothing is removed.
    */
-  forget(): Promise<void>;
-  /** Whose records there were at the start and are not removed. */
-  webhookIds(): Iterable<string>;
+  forget(isKnown: (webhookId: string) => boolean): Promise<void>;
+  /** Whether there are records that have not been looked at. */
+  areLeft(): boolean;
 };
 
-type Parts = Pick<SenderDependencies, 'records' | 'log'> & {
-  /** Whether the webhook has no organization, and this process serves its part. */
-  isOrphan: (webhookId: string) => boolean;
-};
-
-export function createOrphans({ records, log, isOrphan }: Parts): Orphans {
+export function createOrphans({
+  records,
+  log,
+}: Pick<SenderDependencies, 'records' | 'log'>): Orphans {
   /** A webhook is in its organization before it has records: none that is added later is here. */
-  let listed: Set<string> | null = null;
+  let listed: readonly string[] | null = null;
   return {
     async list() {
       if (listed !== null) return;
       try {
-        listed = new Set(await records.webhookIds());
+        listed = await records.webhookIds();
       } catch (error) {
         log.warn({ err: error }, 'records of removed webhooks stay until the next start');
-        listed = new Set();
+        listed = [];
       }
     },
-    async forget() {
-      for (const webhookId of [...(listed ?? [])].filter(isOrphan)) {
-        listed?.delete(webhookId);
-        await forgetRecords({ records, log }, webhookId);
-      }
+    async forget(isKnown) {
+      const orphans = (listed ?? []).filter((webhookId) => !isKnown(webhookId));
+      listed = [];
+      for (const webhookId of orphans) await forgetRecords({ records, log }, webhookId);
     },
-    webhookIds: () => listed ?? [],
+    areLeft: () => (listed ?? []).length > 0,
   };
 }
 

@@ -36,8 +36,8 @@ export type RunOptions = {
   organizationId: string;
   /** The webhook as it is now. */
   webhook: () => Webhook;
-  /** Whether this process serves it now; a late renewal of the lease may pass. */
-  isOurs: () => boolean;
+  /** Whether this process sends now. */
+  hasLease: () => boolean;
   /** Asks for another turn. */
   wake: () => void;
   signal: AbortSignal;
@@ -49,8 +49,6 @@ export const SENDS_PER_WEBHOOK = 4;
 const FRESH_MAX = 100;
 /** A webhook that nothing wakes looks for itself this often. */
 const LOOK_MS = 60_000;
-/** A webhook whose lease is late looks this often whether it is renewed. */
-const LATE_MS = 1_000;
 /** A position that moves without a delivery is stored this often. */
 const POSITION_EVERY_MS = 30_000;
 
@@ -97,7 +95,7 @@ export class Run {
       this.#fresh.clear();
       this.#set(followed);
     }
-    if (!this.#isDisabled(webhook) && this.#options.isOurs()) {
+    if (!this.#isDisabled(webhook) && this.#options.hasLease()) {
       await this.#read(webhook);
       const sending = [...this.#sending.keys()];
       this.#progress = probing(this.#progress, sending, this.#all.probeEveryMs);
@@ -108,7 +106,6 @@ export class Run {
 
   /** Until the next attempt is due, in ms. */
   idleMs(): number {
-    if (!this.#options.isOurs()) return LATE_MS;
     if (this.#isDisabled(this.#options.webhook()) || this.#sending.size >= SENDS_PER_WEBHOOK)
       return LOOK_MS;
     const due = nextDue(this.#progress, [...this.#sending.keys()]);
@@ -165,7 +162,7 @@ export class Run {
   /** It may have been changed, given up, or handed on during the read. */
   #begin(): void {
     const webhook = this.#options.webhook();
-    if (this.#isDisabled(webhook) || !this.#options.isOurs()) return;
+    if (this.#isDisabled(webhook) || !this.#options.hasLease()) return;
     for (const [name, lane] of Object.entries(this.#progress.lanes)) {
       if (this.#sending.size >= SENDS_PER_WEBHOOK) return;
       if (this.#sending.has(name) || dueAt(lane) > this.#now()) continue;

@@ -15,12 +15,12 @@ export type Worker = {
   isFailing(): boolean;
 } & AsyncDisposable;
 
-/** @param isOurs whether this process serves the webhook now */
+/** @param hasLease whether this process sends */
 export function startWorker(
   dependencies: SenderDependencies,
   organizationId: string,
   first: Webhook,
-  isOurs: () => boolean,
+  hasLease: () => boolean,
 ): Worker {
   const stop = new AbortController();
   const { signal } = stop;
@@ -32,7 +32,7 @@ export function startWorker(
     isWoken = true;
     notifier.notify();
   };
-  const options = { organizationId, webhook: () => webhook, isOurs, wake, signal };
+  const options = { organizationId, webhook: () => webhook, hasLease, wake, signal };
 
   async function work(): Promise<void> {
     const backOff = createBackOff();

@@ -6,37 +6,31 @@ import { startWorker, type Worker } from './worker.ts';
 /** Figures of a process. `lagSeconds`: age of the oldest event that is not delivered. */
 export type WebhookFigures = { failing: number; disabled: number; lagSeconds: number };
 
-/** The workers of the webhooks that this process serves. */
+/** The workers of the webhooks, while this process sends. */
 export type Workers = {
   /** The webhooks of an organization, as they are now. */
   observe(organizationId: string, webhooks: readonly Webhook[]): void;
   /** These organizations have new events. */
   wake(organizationIds: ReadonlySet<string>): void;
   /**
-   * Starts and ends workers, after a change of what this process serves. Resolves when those have
-   * ended whose end is under way.
+   * Starts all workers if this process has the lease, ends them if it has not. Resolves when those
+   * have ended whose end is under way.
    */
   reconcile(): Promise<void>;
   /** Whether an organization has the webhook. */
   has(webhookId: string): boolean;
-  /** The webhooks of all organizations. */
-  webhookIds(): Iterable<string>;
+  /** Whether there is any webhook. */
+  areWanted(): boolean;
   figures(): WebhookFigures;
-  /** Ends all workers. */
-  end(): Promise<void>;
 };
 
-/** @param isOurs whether this process serves a webhook */
-export function createWorkers(
-  dependencies: SenderDependencies,
-  isOurs: (webhookId: string) => boolean,
-): Workers {
+/** @param hasLease whether this process sends */
+export function createWorkers(dependencies: SenderDependencies, hasLease: () => boolean): Workers {
   const known = new Map<string, { organizationId: string; webhook: Webhook }>();
   const idsOf = new Map<string, ReadonlySet<string>>();
   const workers = new Map<string, Worker>();
   /** Ends that are under way: the same webhook begins again after it. */
   const ending = new Map<string, Promise<void>>();
-  let isOver = false;
 
   function end(webhookId: string, worker: Worker): void {
     workers.delete(webhookId);
@@ -50,13 +44,13 @@ export function createWorkers(
   function settle(webhookId: string): void {
     const found = known.get(webhookId);
     if (found === undefined) return;
-    const isWanted = !isOver && isOurs(webhookId);
+    const isWanted = hasLease();
     const worker = workers.get(webhookId);
     if (worker !== undefined && !isWanted) end(webhookId, worker);
     if (worker === undefined && isWanted && !ending.has(webhookId))
       workers.set(
         webhookId,
-        startWorker(dependencies, found.organizationId, found.webhook, () => isOurs(webhookId)),
+        startWorker(dependencies, found.organizationId, found.webhook, hasLease),
       );
   }
   function remove(webhookId: string): void {
@@ -87,16 +81,11 @@ export function createWorkers(
         for (const webhookId of idsOf.get(organizationId) ?? []) workers.get(webhookId)?.wake();
     },
     has: (webhookId) => known.has(webhookId),
-    webhookIds: () => known.keys(),
+    areWanted: () => known.size > 0,
     figures() {
       const ours = [...workers.keys()].map((webhookId) => known.get(webhookId)?.webhook);
       const disabled = ours.filter((webhook) => webhook?.disabled !== undefined).length;
       return { disabled, ...figuresOf([...workers.values()]) };
-    },
-    async end() {
-      isOver = true;
-      for (const [webhookId, worker] of workers) end(webhookId, worker);
-      await Promise.all(ending.values());
     },
   };
 }

@@ -155,7 +155,7 @@ export function sweepWithLease(
   onFailure: (error: unknown, what: string) => void,
   permissions: SweepPermissions = {},
 ): Promise<Sweep | null> {
-  return withLease(dependencies.leases, LEASE, signal, async (held) => {
+  return withLease(dependencies.leases, LEASE, signal, async ({ signal: held }) => {
     await dependencies.requireOwnObjects();
     return sweepObjects(dependencies, held, onFailure, permissions);
   });

@@ -86,7 +86,7 @@ export function brokenHttpAnswers(
       requireHostHeader: false,
       maxHeaderSize: HEADER_BYTES_MAX,
       // Otherwise a request that never arrives completely is noticed up to half a minute late.
-      connectionsCheckingInterval: 1_000,
+      connectionsCheckingInterval: 2_000,
       // If this is longer than the time-out of a whole request, Node mistakes one for the other.
       headersTimeout: ARRIVES_WITHIN_MS,
     },
