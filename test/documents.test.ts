@@ -7,6 +7,8 @@ import { readText, textFiles } from '#test/support/sources/source-files.ts';
 const TOP_README_LINES_MAX = 130;
 const README_LINES_MAX = 150;
 const COLUMNS_MAX = 120;
+/** What a newcomer can read in three hours; `wc -w` of all documents. */
+const WORDS_MAX = 35_000;
 
 /**
  * A file named in a sentence: `src/kernel/ids.ts` from the top of the project, or a source file by
@@ -33,6 +35,11 @@ describe('documents', () => {
           lines > (path === 'README.md' ? TOP_README_LINES_MAX : README_LINES_MAX),
       );
     expect(long).toEqual([]);
+  });
+
+  it(`have at most ${WORDS_MAX} words in all`, () => {
+    const words = documents.map(({ text }) => text.split(/\s+/).filter(Boolean).length);
+    expect(words.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(WORDS_MAX);
   });
 
   it(`have at most ${COLUMNS_MAX} columns, tables and code aside`, () => {
