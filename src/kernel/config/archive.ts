@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
-import { BadConfig, duration, integer, type Read } from './parse.ts';
-import { readS3, s3Variables, type S3Place } from './s3.ts';
+import { BadConfig, duration, integer, text, type Form, type Values, variable } from './parse.ts';
+import { readS3, type S3Place, type S3Values } from './s3.ts';
 
 export type ArchiveConfig = {
   /** null: nothing is archived. */
@@ -13,41 +13,50 @@ export type ArchiveConfig = {
 
 export type ArchivePlace = { folder: string } | S3Place;
 
+/** null: forever. */
+const foreverOrDuration: Form<number | null> = {
+  says: '',
+  parse: (given, name) => (given === 'forever' ? null : duration().parse(given, name)),
+};
+
 export const archiveVariables = {
-  RETAIN_ENDED: {
-    fallback: '30d',
-    meaning: 'age at which events of what has ended are archived; or forever',
-  },
-  RETAIN_EVENTS_MAX: {
-    // 200,000 sessions. What nats-server needs grows with each that is kept: memory, a pause
-    // after a purge, Go's collector. The runbook says how much.
-    fallback: '2500000',
-    meaning:
-      'maximum number of events in the event store; beyond it the oldest are archived ' +
+  RETAIN_ENDED: variable(
+    foreverOrDuration,
+    '30d',
+    'age at which events of what has ended are archived; or forever',
+  ),
+  // 200,000 sessions. What nats-server needs grows with each that is kept: memory, a pause
+  // after a purge, Go's collector. The runbook says how much.
+  RETAIN_EVENTS_MAX: variable(
+    integer(100_000, 1e12),
+    '2500000',
+    'maximum number of events in the event store; beyond it the oldest are archived ' +
       'before RETAIN_ENDED, once a day old',
-  },
-  ARCHIVE_EVERY: { fallback: '24h', meaning: 'how often the archivist archives' },
-  ARCHIVE_URL: {
-    fallback: '',
-    meaning: 'folder of the archive, or s3://bucket/prefix; empty: DATA_DIR/archive',
-  },
+  ),
+  ARCHIVE_EVERY: variable(duration(), '24h', 'how often the archivist archives'),
+  ARCHIVE_URL: variable(
+    text,
+    '',
+    'folder of the archive, or s3://bucket/prefix; empty: DATA_DIR/archive',
+  ),
 } as const;
-type Name = keyof typeof archiveVariables | keyof typeof s3Variables | 'DATA_DIR' | 'OBJECT_STORE';
+type Given = Values<typeof archiveVariables> & S3Values & { DATA_DIR: string };
 
 /** @throws BadConfig naming the variable that is wrong */
-export function readArchive(read: Read<Name>): ArchiveConfig {
+export function readArchive(values: Given): ArchiveConfig {
   return {
-    retainEndedMs: read('RETAIN_ENDED') === 'forever' ? null : duration('RETAIN_ENDED', read),
-    retainEventsMax: integer('RETAIN_EVENTS_MAX', read, 100_000, 1e12),
-    everyMs: duration('ARCHIVE_EVERY', read),
-    place: readPlace(read),
+    retainEndedMs: values.RETAIN_ENDED,
+    retainEventsMax: values.RETAIN_EVENTS_MAX,
+    everyMs: values.ARCHIVE_EVERY,
+    place: readPlace(values),
   };
 }
 
-function readPlace(read: Read<Name>): ArchivePlace {
-  const text = read('ARCHIVE_URL');
-  const place = readS3('ARCHIVE_URL', read);
+function readPlace(values: Given): ArchivePlace {
+  const { ARCHIVE_URL: given, DATA_DIR: dataDir } = values;
+  const place = readS3('ARCHIVE_URL', values);
   if (place !== null) return place;
-  if (text.includes('://')) throw new BadConfig(`ARCHIVE_URL: ${text} is no folder and not s3://…`);
-  return { folder: text === '' ? join(resolve(read('DATA_DIR')), 'archive') : resolve(text) };
+  if (given.includes('://'))
+    throw new BadConfig(`ARCHIVE_URL: ${given} is no folder and not s3://…`);
+  return { folder: given === '' ? join(resolve(dataDir), 'archive') : resolve(given) };
 }

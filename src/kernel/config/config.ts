@@ -9,7 +9,7 @@ import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
   isLoopback,
   isProduction,
-  readText,
+  readableFile,
   refuseWeakSecrets,
   secretFileVariables,
   withSecretFiles,
@@ -21,6 +21,7 @@ import { s3Variables } from './s3.ts';
 import { mcpVariables, readMcp, type McpConfig } from './mcp.ts';
 import { processVariables, readProcess, type ProcessConfig } from './process.ts';
 import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles.ts';
+import { readSessions, sessionsVariables, type SessionsConfig } from './sessions.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -28,18 +29,21 @@ import { readWebhooks, webhooksVariables, type WebhooksConfig } from './webhooks
 import { incomingVariables, readIncoming, type IncomingConfig } from './tls.ts';
 import {
   BadConfig,
-  duration,
-  entries,
+  decimal,
   integer,
   oneOf,
-  parseJson,
+  optional,
+  port,
   secret,
-  share,
+  text,
+  valuesOf,
   wait,
-  type Read,
+  yesOrNo,
+  type Form,
+  type Values,
+  type Variables,
+  variable,
 } from './parse.ts';
-import { defaultTiers, type Tiers } from '#src/kernel/domain/organization/tiers.ts';
-import { tierNames } from '#events/organization.ts';
 
 export const roles = [
   'api',
@@ -56,7 +60,8 @@ export type RoleName = (typeof roles)[number];
  * All of the service's configuration, read once from the environment. Durations in milliseconds.
  */
 export type Config = StoresConfig &
-  ProcessConfig & {
+  ProcessConfig &
+  SessionsConfig & {
     mcp: McpConfig;
     /** `operatorPort` null: what operators ask is at `port`. */
     api: { host: string; port: number; operatorPort: number | null; createWaitMs: number };
@@ -86,11 +91,8 @@ export type Config = StoresConfig &
       unisolated: 'development' | 'allowed' | 'refused' | null;
     };
     pool: { minIdle: number; maxIdle: number; max: number };
-    queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
     profiles: ProfilesConfig;
-    maxLifetimeMs: number;
     files: FilesConfig;
-    tiers: Tiers;
     tenants: TenantsConfig;
     webhooks: WebhooksConfig;
     /** Limits of the open event streams of one process. */
@@ -109,279 +111,213 @@ export type Config = StoresConfig &
     logLevel: string;
   };
 
-type Variable = { fallback: string; meaning: string };
+/** `all`, or names with commas. */
+const roleNames: Form<readonly RoleName[]> = {
+  says: '',
+  parse: (given, name) =>
+    given === 'all'
+      ? roles
+      : given.split(',').map((part) => oneOf(...roles).parse(part.trim(), name)),
+};
+
+/** The keys as they are given: one by one they are as other secrets are. */
+const masterKeys: Form<string> = {
+  says: '32 to 512 characters each',
+  parse(given, name) {
+    const keys = masterKeyTexts(given).map((key) => secret(32).parse(key, name));
+    if (keys.length > MASTER_KEYS_MAX) throw new BadConfig(`${name}: more than ${MASTER_KEYS_MAX}`);
+    if (new Set(keys).size < keys.length) throw new BadConfig(`${name}: a key is given twice`);
+    return given;
+  },
+};
 
 /** Every variable with its default, as `--help` prints them. */
 export const variables = {
-  PORT: { fallback: '8080', meaning: 'port of the API' },
-  HOST: { fallback: '127.0.0.1', meaning: 'address that API and gateway listen on' },
+  PORT: variable(port, '8080', 'port of the API'),
+  HOST: variable(text, '127.0.0.1', 'address that API and gateway listen on'),
   ...gatewayVariables,
   ...ownHostsVariables,
-  DATA_DIR: {
-    fallback: '.data',
-    meaning: 'folder of the embedded event store, secrets and runtime.json',
-  },
+  DATA_DIR: variable(text, '.data', 'folder of the embedded event store, secrets and runtime.json'),
   ...processVariables,
   ...mcpVariables,
-  AUDIT_KEY_FILE: {
-    fallback: '',
-    meaning:
-      'key that signs exported audits, the same for all api processes; empty: audit-key in ' +
+  AUDIT_KEY_FILE: variable(
+    optional(readableFile),
+    '',
+    'key that signs exported audits, the same for all api processes; empty: audit-key in ' +
       'DATA_DIR',
-  },
+  ),
   ...incomingVariables,
   ...storesVariables,
   ...archiveVariables,
   ...s3Variables,
   ...objectsVariables,
   ...recordingsVariables,
-  ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
-  BROWSERS: {
-    fallback: 'process',
-    meaning: 'docker, kubernetes, process (no isolation) or simulated (load tests)',
-  },
-  ALLOW_UNISOLATED: {
-    fallback: 'no',
-    meaning: 'yes: run BROWSERS=process even in production or with a HOST that others reach',
-  },
+  ROLES: variable(roleNames, 'all', `roles of this process: all, or some of ${roles.join(',')}`),
+  BROWSERS: variable(
+    oneOf('docker', 'kubernetes', 'process', 'simulated'),
+    'process',
+    'docker, kubernetes, process (no isolation) or simulated (load tests)',
+  ),
+  ALLOW_UNISOLATED: variable(
+    yesOrNo,
+    'no',
+    'yes: run BROWSERS=process even in production or with a HOST that others reach',
+  ),
   ...dockerVariables,
   ...kubernetesVariables,
-  SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
-  SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
-  POOL_MIN_IDLE: { fallback: '1', meaning: 'minimum number of idle browsers' },
-  POOL_MAX_IDLE: {
-    fallback: '',
-    meaning: 'maximum number of idle browsers; empty: POOL_MAX',
-  },
-  POOL_MAX: { fallback: '4', meaning: 'maximum number of browsers of a server' },
-  CREATE_WAIT: { fallback: '15s', meaning: 'how long POST /api/sessions waits for active' },
-  QUEUE_AFTER: {
-    fallback: '1s',
-    meaning: 'a request that no server takes within this time is queued',
-  },
-  QUEUE_TIMEOUT: {
-    fallback: '5m',
-    meaning: 'a request that no server takes within this time fails',
-  },
-  QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
-  QUEUE_MAX_PER_ORGANIZATION: {
-    fallback: '',
-    meaning: 'the same for one organization; empty: a third of QUEUE_MAX',
-  },
+  SIMULATED_LAUNCH_MS: variable(wait(), '300ms', 'launch time of a simulated browser'),
+  SIMULATED_FAIL_RATE: variable(
+    decimal(0, 1),
+    '0',
+    'share of simulated launches that fail, 0 to 1',
+  ),
+  POOL_MIN_IDLE: variable(integer(0, 1_000_000), '1', 'minimum number of idle browsers'),
+  POOL_MAX_IDLE: variable(
+    optional(integer(0, 1_000_000)),
+    '',
+    'maximum number of idle browsers; empty: POOL_MAX',
+  ),
+  POOL_MAX: variable(integer(1, 1_000_000), '4', 'maximum number of browsers of a server'),
+  CREATE_WAIT: variable(wait(), '15s', 'how long POST /api/sessions waits for active'),
+  ...sessionsVariables,
   ...profilesVariables,
-  MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
-  TIERS: {
-    fallback: '{}',
-    meaning: 'JSON that overrides limits of tiers, as {"pro":{"concurrent_sessions":50}}',
-  },
   ...tenantVariables,
   ...webhooksVariables,
-  EVENT_STREAMS_MAX: {
-    fallback: '1000',
-    meaning: 'maximum number of event streams of a process',
-  },
-  EVENT_STREAMS_PER_ORGANIZATION: {
-    fallback: '250',
-    meaning: 'the same for one organization',
-  },
-  DEV_API_KEY: {
-    fallback: '',
-    meaning:
-      'API key of the organization dev; empty: generated and kept; a revoked key stays refused',
-  },
-  MASTER_KEY: {
-    fallback: '',
-    meaning:
-      'key of profiles, webhooks, tickets, VNC passwords and links to browsers; up to four ' +
+  EVENT_STREAMS_MAX: variable(
+    integer(1, 100_000),
+    '1000',
+    'maximum number of event streams of a process',
+  ),
+  EVENT_STREAMS_PER_ORGANIZATION: variable(
+    integer(1, 100_000),
+    '250',
+    'the same for one organization',
+  ),
+  DEV_API_KEY: variable(
+    optional(secret(16)),
+    '',
+    'API key of the organization dev; empty: generated and kept; a revoked key stays refused',
+  ),
+  MASTER_KEY: variable(
+    optional(masterKeys),
+    '',
+    'key of profiles, webhooks, tickets, VNC passwords and links to browsers; up to four ' +
       'older keys may follow it, separated by white space; empty: generated and kept',
-  },
-  OPERATOR_PORT: {
-    fallback: '',
-    meaning:
-      'further port of the API for a network of operators; /api/operator is then at this ' +
+  ),
+  OPERATOR_PORT: variable(
+    optional(port),
+    '',
+    'further port of the API for a network of operators; /api/operator is then at this ' +
       'port alone; empty: at PORT',
-  },
-  OPERATOR_TOKEN: {
-    fallback: '',
-    meaning:
-      'bearer token of /api/operator; empty: generated and kept, or with NATS_URL no such ' +
-      'path',
-  },
+  ),
+  OPERATOR_TOKEN: variable(
+    optional(secret(16)),
+    '',
+    'bearer token of /api/operator; empty: generated and kept, or with NATS_URL no such path',
+  ),
   ...jwtVariables,
   ...secretFileVariables,
-  NODE_ENV: {
-    fallback: '',
-    meaning:
-      'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
+  NODE_ENV: variable(
+    text,
+    '',
+    'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
       'the same',
-  },
+  ),
   ...filesVariables,
   ...telemetryVariables,
-  LOG_LEVEL: {
-    fallback: 'info',
-    meaning: 'least level that is logged: trace, debug, info, warn, error or silent',
-  },
-} as const satisfies Record<string, Variable>;
+  LOG_LEVEL: variable(
+    oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+    'info',
+    'least level that is logged: trace, debug, info, warn, error or silent',
+  ),
+} as const satisfies Variables;
 export type VariableName = keyof typeof variables;
 
 /** Reads the environment. @throws BadConfig naming the first variable that is wrong */
 export function readConfig(given: Record<string, string | undefined>): Config {
   const env = withSecretFiles(given);
   refuseWeakSecrets(env);
-  const read = (name: VariableName) => env[name]?.trim() || variables[name].fallback;
-  const incoming = readIncoming(read);
-  const optional = (name: VariableName) => read(name) || null;
-  const gateway = readGateway(read, {
+  const values = valuesOf(variables, env);
+  const incoming = readIncoming(values);
+  const gateway = readGateway(values, {
     hasTls: incoming.certificate !== null,
-    isHere: readRoles(read('ROLES')).includes('gateway'),
+    isHere: values.ROLES.includes('gateway'),
   });
-  const stores = readStores(read);
+  const stores = readStores(values);
   return {
     api: {
-      host: read('HOST'),
-      port: integer('PORT', read, 1, 65_535),
-      operatorPort: read('OPERATOR_PORT') === '' ? null : integer('OPERATOR_PORT', read, 1, 65_535),
-      createWaitMs: wait('CREATE_WAIT', read),
+      host: values.HOST,
+      port: values.PORT,
+      operatorPort: values.OPERATOR_PORT,
+      createWaitMs: values.CREATE_WAIT,
     },
     gateway,
-    ownHosts: readOwnHosts(read, { gateway, ...stores }),
+    ownHosts: readOwnHosts(values, { gateway, ...stores }),
     incoming,
-    dataDir: resolve(read('DATA_DIR')),
-    ...readProcess(read),
-    mcp: readMcp(read),
-    auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
+    dataDir: resolve(values.DATA_DIR),
+    ...readProcess(values),
+    mcp: readMcp(values),
+    auditKeyFile: values.AUDIT_KEY_FILE,
     ...stores,
-    archive: readArchive(read),
-    objects: readObjects(read),
-    recordings: readRecordings(read),
-    roles: readRoles(read('ROLES')),
+    archive: readArchive(values),
+    objects: readObjects(values),
+    recordings: readRecordings(values),
+    roles: values.ROLES,
     browsers: {
-      kind: oneOf('BROWSERS', read, ['docker', 'kubernetes', 'process', 'simulated']),
-      simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
-      simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
-      docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      kind: values.BROWSERS,
+      simulatedLaunchMs: values.SIMULATED_LAUNCH_MS,
+      simulatedFailRate: values.SIMULATED_FAIL_RATE,
+      docker: values.BROWSERS === 'docker' ? readDocker(values) : null,
       kubernetes:
-        read('BROWSERS') === 'kubernetes'
-          ? readKubernetes(read, readLimits(read), readFiles(read).sessionBytesMax)
+        values.BROWSERS === 'kubernetes'
+          ? readKubernetes(values, readLimits(values), readFiles(values).sessionBytesMax)
           : null,
-      unisolated: readUnisolated(read, isProduction(env)),
+      unisolated: readUnisolated(values, isProduction(env)),
     },
-    pool: pool(read),
-    queue: queue(read),
-    profiles: readProfiles(read),
-    maxLifetimeMs: lifetime(read),
-    files: readFiles(read),
-    tiers: readTiers(read('TIERS')),
-    tenants: readTenants(read),
-    webhooks: readWebhooks(read),
+    pool: readPool(values),
+    ...readSessions(values),
+    profiles: readProfiles(values),
+    files: readFiles(values),
+    tenants: readTenants(values),
+    webhooks: readWebhooks(values),
     eventStreams: {
-      max: integer('EVENT_STREAMS_MAX', read, 1, 100_000),
-      perOrganizationMax: integer('EVENT_STREAMS_PER_ORGANIZATION', read, 1, 100_000),
+      max: values.EVENT_STREAMS_MAX,
+      perOrganizationMax: values.EVENT_STREAMS_PER_ORGANIZATION,
     },
-    devApiKey: secret('DEV_API_KEY', optional, 16),
-    masterKey: masterKeys(optional),
-    operatorToken: secret('OPERATOR_TOKEN', optional, 16),
-    jwt: readJwt(read),
-    telemetry: readTelemetry(read),
-    logLevel: oneOf('LOG_LEVEL', read, ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+    devApiKey: values.DEV_API_KEY,
+    masterKey: values.MASTER_KEY,
+    operatorToken: values.OPERATOR_TOKEN,
+    jwt: readJwt(values),
+    telemetry: readTelemetry(values),
+    logLevel: values.LOG_LEVEL,
   };
 }
 
-/** The keys as they are given: one by one they are as other secrets are. */
-function masterKeys(optional: (name: 'MASTER_KEY') => string | null): string | null {
-  const text = optional('MASTER_KEY');
-  if (text === null) return null;
-  const keys = masterKeyTexts(text).map((key) => secret('MASTER_KEY', () => key, 32));
-  if (keys.length > MASTER_KEYS_MAX)
-    throw new BadConfig(`MASTER_KEY: more than ${MASTER_KEYS_MAX}`);
-  if (new Set(keys).size < keys.length) throw new BadConfig('MASTER_KEY: a key is given twice');
-  return text;
-}
-
-/** The shortest duration that a session may request. */
-const LIFETIME_MIN_MS = 60_000;
-
-function lifetime(read: Read<VariableName>): number {
-  const ms = duration('MAX_LIFETIME', read);
-  if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: must be at least 1m');
-  return ms;
-}
-
-/** The path of a file that is there; null: none is named. */
-function readableFile(name: VariableName, read: (name: VariableName) => string): string | null {
-  const path = read(name) || null;
-  if (path !== null) readText(name, path);
-  return path;
-}
+type Given = Values<typeof variables>;
 
 /** A page in a process browser reads what the service's user reads, MASTER_KEY included. */
-function readUnisolated(
-  read: Read<VariableName>,
-  isSerious: boolean,
-): Config['browsers']['unisolated'] {
-  const allowed = oneOf('ALLOW_UNISOLATED', read, ['yes', 'no']);
-  const isHere = readRoles(read('ROLES')).includes('provisioner');
-  if (!isHere || read('BROWSERS') !== 'process') return null;
-  if (!isSerious && isLoopback(read('HOST'))) return 'development';
-  return allowed === 'yes' ? 'allowed' : 'refused';
+function readUnisolated(values: Given, isSerious: boolean): Config['browsers']['unisolated'] {
+  const { ALLOW_UNISOLATED: isAllowed, BROWSERS: kind } = values;
+  if (!values.ROLES.includes('provisioner') || kind !== 'process') return null;
+  if (!isSerious && isLoopback(values.HOST)) return 'development';
+  return isAllowed ? 'allowed' : 'refused';
 }
 
-function readRoles(text: string): readonly RoleName[] {
-  if (text === 'all') return roles;
-  const names = text.split(',').map((name) => name.trim());
-  return names.map((name) => oneOf('ROLES', () => name, [...roles]));
-}
-
-function queue(read: Read<VariableName>): Config['queue'] {
-  const max = integer('QUEUE_MAX', read, 0, 1_000_000);
-  const perOrganizationMax =
-    read('QUEUE_MAX_PER_ORGANIZATION') === ''
-      ? Math.ceil(max / 3)
-      : integer('QUEUE_MAX_PER_ORGANIZATION', read, 0, 1_000_000);
-  return {
-    afterMs: duration('QUEUE_AFTER', read),
-    timeoutMs: duration('QUEUE_TIMEOUT', read),
-    max,
-    perOrganizationMax,
-  };
-}
-
-function pool(read: Read<VariableName>): Config['pool'] {
-  const max = integer('POOL_MAX', read, 1, 1_000_000);
-  const minIdle = integer('POOL_MIN_IDLE', read, 0, 1_000_000);
+function readPool(values: Given): Config['pool'] {
+  const { POOL_MAX: max, POOL_MIN_IDLE: minIdle } = values;
+  const maxIdle = values.POOL_MAX_IDLE ?? max;
   if (minIdle > max) throw new BadConfig(`POOL_MIN_IDLE: ${minIdle} is more than POOL_MAX, ${max}`);
-  const maxIdle = read('POOL_MAX_IDLE') === '' ? max : integer('POOL_MAX_IDLE', read, 0, max);
+  if (maxIdle > max) throw new BadConfig(`POOL_MAX_IDLE: ${maxIdle} is more than POOL_MAX, ${max}`);
   return { minIdle, maxIdle: Math.max(minIdle, maxIdle), max };
-}
-
-const TIER_FIELDS = {
-  requests_per_minute: 'requestsPerMinute',
-  concurrent_sessions: 'concurrentSessions',
-  credits: 'credits',
-  queue_weight: 'queueWeight',
-} as const;
-
-function readTiers(text: string): Tiers {
-  const tiers: Tiers = structuredClone(defaultTiers);
-  for (const [tier, limits] of entries('TIERS', parseJson('TIERS', text))) {
-    const name = oneOf('TIERS', () => tier, [...tierNames]);
-    for (const [field, value] of entries(`TIERS: ${tier}`, limits)) {
-      const key = TIER_FIELDS[field as keyof typeof TIER_FIELDS];
-      const least = key === 'queueWeight' ? 1 : 0;
-      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < least)
-        throw new BadConfig(`TIERS: ${tier}.${field}: ${String(value)}`);
-      tiers[name][key] = Number(value);
-    }
-  }
-  return tiers;
 }
 
 /** The table that `--help` prints. */
 export function helpText(): string {
   const width = Math.max(...Object.keys(variables).map((name) => name.length)) + 2;
   const lines = Object.entries(variables).map(
-    ([name, { fallback, meaning }]) =>
-      `  ${name.padEnd(width)}${(fallback || '–').padEnd(12)}${meaning}`,
+    ([name, { form, fallback, meaning }]) =>
+      `  ${name.padEnd(width)}${(fallback || '–').padEnd(12)}${meaning}` +
+      (form.says === '' ? '' : ` (${form.says})`),
   );
   return ['Configuration, from the environment:', '', ...lines, ''].join('\n');
 }

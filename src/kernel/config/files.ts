@@ -1,4 +1,4 @@
-import { BadConfig, bytes, duration, type Read } from './parse.ts';
+import { BadConfig, bytes, duration, type Values, variable } from './parse.ts';
 
 /** Files of sessions. */
 export type FilesConfig = {
@@ -11,29 +11,23 @@ export type FilesConfig = {
 };
 
 export const filesVariables = {
-  FILES_FILE_MAX: {
-    fallback: '1GB',
-    meaning: 'largest file that a session downloads or is given, as 200MB',
-  },
-  FILES_SESSION_MAX: {
-    fallback: '4GB',
-    meaning: 'the same for all files of a session',
-  },
-  FILES_RETAIN: {
-    fallback: '24h',
-    meaning: 'how long files and the last picture of an ended session are kept',
-  },
+  FILES_FILE_MAX: variable(
+    bytes,
+    '1GB',
+    'largest file that a session downloads or is given, as 200MB',
+  ),
+  FILES_SESSION_MAX: variable(bytes, '4GB', 'the same for all files of a session'),
+  FILES_RETAIN: variable(
+    duration(),
+    '24h',
+    'how long files and the last picture of an ended session are kept',
+  ),
 } as const;
-type Name = keyof typeof filesVariables;
 
 /** @throws BadConfig naming the variable that is wrong */
-export function readFiles(read: Read<Name>): FilesConfig {
-  const fileBytesMax = bytes('FILES_FILE_MAX', read);
-  const sessionBytesMax = bytes('FILES_SESSION_MAX', read);
+export function readFiles(values: Values<typeof filesVariables>): FilesConfig {
+  const { FILES_FILE_MAX: fileBytesMax, FILES_SESSION_MAX: sessionBytesMax } = values;
   if (fileBytesMax > sessionBytesMax)
-    throw new BadConfig(
-      `FILES_FILE_MAX: ${read('FILES_FILE_MAX')} is more than FILES_SESSION_MAX, ` +
-        read('FILES_SESSION_MAX'),
-    );
-  return { fileBytesMax, sessionBytesMax, retainMs: duration('FILES_RETAIN', read) };
+    throw new BadConfig('FILES_FILE_MAX: is more than FILES_SESSION_MAX');
+  return { fileBytesMax, sessionBytesMax, retainMs: values.FILES_RETAIN };
 }

@@ -1,6 +1,22 @@
 import { isIP } from 'node:net';
-import { BadConfig, duration, entries, integer, oneOf, parseJson, type Read } from './parse.ts';
-import { readText } from './secrets.ts';
+import { usualOnShutdown } from './docker.ts';
+import {
+  BadConfig,
+  decimal,
+  duration,
+  integer,
+  jsonEntries,
+  list,
+  matching,
+  mebibytes,
+  oneOf,
+  optional,
+  yesOrNo,
+  type Form,
+  type Values,
+  variable,
+} from './parse.ts';
+import { readableFile } from './secrets.ts';
 
 /** Namespace and Pods of the browsers. Durations in milliseconds. */
 export type KubernetesConfig = {
@@ -28,65 +44,24 @@ export type KubernetesConfig = {
   };
 };
 
-export const kubernetesVariables = {
-  KUBECONFIG: {
-    fallback: '',
-    meaning: 'kubeconfig file; empty: the Pod’s own, or ~/.kube/config',
-  },
-  KUBERNETES_NAMESPACE: {
-    fallback: '',
-    meaning: 'namespace of the browsers; empty: that of the Pod or kubeconfig',
-  },
-  KUBERNETES_ISOLATION: {
-    fallback: 'required',
-    meaning: 'required: start only if Pods show that NetworkPolicies are in force; or best-effort',
-  },
-  KUBERNETES_SECCOMP: {
-    fallback: 'browser-session-service.json',
-    meaning: 'seccomp profile in the kubelet’s folder; or RuntimeDefault, with gVisor or Kata',
-  },
-  KUBERNETES_RUNTIME_CLASS: {
-    fallback: '',
-    meaning: 'runtimeClassName of the browsers, as gvisor; empty: the cluster’s own',
-  },
-  KUBERNETES_USER_NAMESPACES: {
-    fallback: 'no',
-    meaning: 'yes: each browser has its own user namespace (hostUsers: false)',
-  },
-  KUBERNETES_DNS: {
-    fallback: '',
-    meaning: 'name servers of the browsers: a,b, or cluster; empty: those of the node',
-  },
-  KUBERNETES_POD: {
-    fallback: '{}',
-    meaning:
-      'JSON of further fields of the Pods: nodeSelector, tolerations, affinity, ' +
-      'priorityClassName, imagePullSecrets, topologySpreadConstraints',
-  },
-  KUBERNETES_OWNER: {
-    fallback: '',
-    meaning:
-      'ConfigMap in the browsers’ namespace that owns them: Kubernetes deletes them with ' +
-      'it; empty: none',
-  },
-  KUBERNETES_LAUNCH_TIMEOUT: {
-    fallback: '2m',
-    meaning: 'longest launch of a browser, the start of a node included',
-  },
-  KUBERNETES_LAUNCHES: { fallback: '10', meaning: 'launches of a server at once' },
-  KUBERNETES_ON_SHUTDOWN: {
-    fallback: '',
-    meaning: 'the same as DOCKER_ON_SHUTDOWN',
-  },
-  BROWSER_MEMORY_REQUEST_MB: {
-    fallback: '512',
-    meaning: 'memory that a node reserves for a browser',
-  },
-  BROWSER_CPUS_REQUEST: { fallback: '0.25', meaning: 'cores that a node reserves for a browser' },
-} as const;
-type Name = keyof typeof kubernetesVariables | 'NATS_URL' | 'BROWSER_IMAGE';
+/** The name of an object of Kubernetes. */
+const nameOfA = (kind: string) =>
+  matching(
+    (given) => /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(given),
+    `is not the name of a ${kind}`,
+  );
 
-const MIB = 1024 ** 2;
+const profilePath = matching(
+  (given) => !given.startsWith('/') && !given.split('/').includes('..'),
+  'is not the path of a profile below the kubelet’s',
+);
+
+const addresses = list(matching((given) => isIP(given) !== 0, 'is not an IP address'));
+const nameServers: Form<'cluster' | string[]> = {
+  says: '',
+  parse: (given, name) => (given === 'cluster' ? given : addresses.parse(given, name)),
+};
+
 /** What `KUBERNETES_POD` may set: where Pods run, and what may pull their image. */
 const ADDITIONS = [
   'nodeSelector',
@@ -96,6 +71,91 @@ const ADDITIONS = [
   'imagePullSecrets',
   'topologySpreadConstraints',
 ];
+const podFields: Form<Record<string, unknown>> = {
+  says: '',
+  parse(given, name) {
+    const fields = jsonEntries.parse(given, name);
+    const wrong = fields.find(([field]) => !ADDITIONS.includes(field));
+    if (wrong !== undefined)
+      throw new BadConfig(`${name}: ${wrong[0]} is none of ${ADDITIONS.join(', ')}`);
+    return Object.fromEntries(fields);
+  },
+};
+
+export const kubernetesVariables = {
+  KUBECONFIG: variable(
+    optional(readableFile),
+    '',
+    'kubeconfig file; empty: the Pod’s own, or ~/.kube/config',
+  ),
+  KUBERNETES_NAMESPACE: variable(
+    optional(nameOfA('namespace')),
+    '',
+    'namespace of the browsers; empty: that of the Pod or kubeconfig',
+  ),
+  KUBERNETES_ISOLATION: variable(
+    oneOf('required', 'best-effort'),
+    'required',
+    'required: start only if Pods show that NetworkPolicies are in force; or best-effort',
+  ),
+  KUBERNETES_SECCOMP: variable(
+    profilePath,
+    'browser-session-service.json',
+    'seccomp profile in the kubelet’s folder; or RuntimeDefault, with gVisor or Kata',
+  ),
+  KUBERNETES_RUNTIME_CLASS: variable(
+    optional(nameOfA('RuntimeClass')),
+    '',
+    'runtimeClassName of the browsers, as gvisor; empty: the cluster’s own',
+  ),
+  KUBERNETES_USER_NAMESPACES: variable(
+    yesOrNo,
+    'no',
+    'yes: each browser has its own user namespace (hostUsers: false)',
+  ),
+  KUBERNETES_DNS: variable(
+    nameServers,
+    '',
+    'name servers of the browsers: a,b, or cluster; empty: those of the node',
+  ),
+  KUBERNETES_POD: variable(
+    podFields,
+    '{}',
+    'JSON of further fields of the Pods: nodeSelector, tolerations, affinity, ' +
+      'priorityClassName, imagePullSecrets, topologySpreadConstraints',
+  ),
+  KUBERNETES_OWNER: variable(
+    optional(nameOfA('ConfigMap')),
+    '',
+    'ConfigMap in the browsers’ namespace that owns them: Kubernetes deletes them with ' +
+      'it; empty: none',
+  ),
+  KUBERNETES_LAUNCH_TIMEOUT: variable(
+    duration(),
+    '2m',
+    'longest launch of a browser, the start of a node included',
+  ),
+  KUBERNETES_LAUNCHES: variable(integer(1, 1_000), '10', 'launches of a server at once'),
+  KUBERNETES_ON_SHUTDOWN: variable(
+    optional(oneOf('stop', 'leave')),
+    '',
+    'the same as DOCKER_ON_SHUTDOWN',
+  ),
+  BROWSER_MEMORY_REQUEST_MB: variable(
+    mebibytes(64, 1_048_576),
+    '512',
+    'memory that a node reserves for a browser',
+  ),
+  BROWSER_CPUS_REQUEST: variable(
+    decimal(0.01, 1_024),
+    '0.25',
+    'cores that a node reserves for a browser',
+  ),
+} as const;
+type Given = Values<typeof kubernetesVariables> & {
+  NATS_URL: string | null;
+  BROWSER_IMAGE: string | null;
+};
 
 /**
  * @param limits of one browser
@@ -103,37 +163,37 @@ const ADDITIONS = [
  * @throws BadConfig naming the variable that is wrong
  */
 export function readKubernetes(
-  read: Read<Name>,
+  values: Given,
   limits: { memoryBytes: number; cpus: number },
   filesBytes: number,
 ): KubernetesConfig {
-  const image = read('BROWSER_IMAGE');
-  if (image === '')
+  const { BROWSER_IMAGE: image } = values;
+  if (image === null)
     throw new BadConfig(
       'BROWSER_IMAGE: BROWSERS=kubernetes needs an image that its nodes can pull',
     );
   const requested = {
-    memoryBytes: integer('BROWSER_MEMORY_REQUEST_MB', read, 64, 1_048_576) * MIB,
-    cpus: readCpus(read('BROWSER_CPUS_REQUEST')),
+    memoryBytes: values.BROWSER_MEMORY_REQUEST_MB,
+    cpus: values.BROWSER_CPUS_REQUEST,
   };
   if (requested.memoryBytes > limits.memoryBytes)
     throw new BadConfig('BROWSER_MEMORY_REQUEST_MB: is more than BROWSER_MEMORY_MB');
   if (requested.cpus > limits.cpus)
     throw new BadConfig('BROWSER_CPUS_REQUEST: is more than BROWSER_CPUS');
   return {
-    kubeconfig: readFile(read('KUBECONFIG')),
-    namespace: readName('KUBERNETES_NAMESPACE', read, 'namespace'),
+    kubeconfig: values.KUBECONFIG,
+    namespace: values.KUBERNETES_NAMESPACE,
     image,
-    isolation: oneOf('KUBERNETES_ISOLATION', read, ['required', 'best-effort']),
-    seccomp: readSeccomp(read('KUBERNETES_SECCOMP')),
-    runtimeClass: readName('KUBERNETES_RUNTIME_CLASS', read, 'RuntimeClass'),
-    hasUserNamespace: oneOf('KUBERNETES_USER_NAMESPACES', read, ['yes', 'no']) === 'yes',
-    dns: readDns(read('KUBERNETES_DNS')),
-    more: readPod(read('KUBERNETES_POD')),
-    owner: readName('KUBERNETES_OWNER', read, 'ConfigMap'),
-    launchTimeoutMs: duration('KUBERNETES_LAUNCH_TIMEOUT', read),
-    launchesAtOnce: integer('KUBERNETES_LAUNCHES', read, 1, 1_000),
-    onShutdown: readOnShutdown(read),
+    isolation: values.KUBERNETES_ISOLATION,
+    seccomp: values.KUBERNETES_SECCOMP,
+    runtimeClass: values.KUBERNETES_RUNTIME_CLASS,
+    hasUserNamespace: values.KUBERNETES_USER_NAMESPACES,
+    dns: values.KUBERNETES_DNS,
+    more: values.KUBERNETES_POD,
+    owner: values.KUBERNETES_OWNER,
+    launchTimeoutMs: values.KUBERNETES_LAUNCH_TIMEOUT,
+    launchesAtOnce: values.KUBERNETES_LAUNCHES,
+    onShutdown: values.KUBERNETES_ON_SHUTDOWN ?? usualOnShutdown(values),
     limits: {
       ...limits,
       requested,
@@ -141,56 +201,4 @@ export function readKubernetes(
       filesBytes: 2 * filesBytes,
     },
   };
-}
-
-function readFile(path: string): string | null {
-  if (path === '') return null;
-  readText('KUBECONFIG', path);
-  return path;
-}
-
-/** The name of an object of Kubernetes; null: none is given. */
-function readName<One extends Name>(name: One, read: Read<One>, what: string): string | null {
-  const text = read(name);
-  if (text === '') return null;
-  if (!/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(text))
-    throw new BadConfig(`${name}: ${text} is not the name of a ${what}`);
-  return text;
-}
-
-function readSeccomp(text: string): string {
-  if (text.startsWith('/') || text.split('/').includes('..'))
-    throw new BadConfig(
-      `KUBERNETES_SECCOMP: ${text} is not the path of a profile below the kubelet’s`,
-    );
-  return text;
-}
-
-function readOnShutdown(read: Read<Name>): KubernetesConfig['onShutdown'] {
-  if (read('KUBERNETES_ON_SHUTDOWN') === '') return read('NATS_URL') === '' ? 'stop' : 'leave';
-  return oneOf('KUBERNETES_ON_SHUTDOWN', read, ['stop', 'leave']);
-}
-
-function readDns(text: string): KubernetesConfig['dns'] {
-  if (text === 'cluster') return text;
-  const addresses = text.split(',').map((part) => part.trim());
-  if (text === '') return [];
-  const wrong = addresses.find((address) => isIP(address) === 0);
-  if (wrong !== undefined) throw new BadConfig(`KUBERNETES_DNS: ${wrong} is not an IP address`);
-  return addresses;
-}
-
-function readPod(text: string): Record<string, unknown> {
-  const fields = entries('KUBERNETES_POD', parseJson('KUBERNETES_POD', text));
-  const wrong = fields.find(([name]) => !ADDITIONS.includes(name));
-  if (wrong !== undefined)
-    throw new BadConfig(`KUBERNETES_POD: ${wrong[0]} is none of ${ADDITIONS.join(', ')}`);
-  return Object.fromEntries(fields);
-}
-
-function readCpus(text: string): number {
-  const value = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text) || value < 0.01 || value > 1024)
-    throw new BadConfig(`BROWSER_CPUS_REQUEST: ${text} is not from 0.01 to 1024`);
-  return value;
 }

@@ -1,5 +1,5 @@
 import { isId } from '#events/subjects.ts';
-import { BadConfig, wait, type Read } from './parse.ts';
+import { matching, optional, wait, type Values, variable } from './parse.ts';
 
 /** This process among those of the service. */
 export type ProcessConfig = {
@@ -11,46 +11,36 @@ export type ProcessConfig = {
   serverLostAfterMs: number;
 };
 
-export const processVariables = {
-  SERVER_ID: {
-    fallback: '',
-    meaning:
-      'name by which this server finds its browsers again; empty: generated and kept in ' +
-      'DATA_DIR',
-  },
-  SERVER_LOST_AFTER: {
-    fallback: '10s',
-    meaning:
-      'for the timekeeper: sessions fail when their server is away this long; an announced ' +
-      'restart may take a minute in any case',
-  },
-  SHUTDOWN_WITHIN: {
-    fallback: '9500ms',
-    meaning: 'longest shutdown; unfinished work, as saving a profile, is given up',
-  },
-} as const;
-type Name = keyof typeof processVariables;
+/** The service's own are `srv_…`; that of a StatefulSet's Pod is its name. */
+const serverId = matching(isId, 'is not 1 to 64 letters, digits, - and _');
 
-/** A server's lease, which it renews as long as it lives: src/kernel/messaging/leases.ts. */
-const LEASE_MS = 10_000;
-/** Half of it is left for the reports of how the sessions ended, which are appends. */
-const SHUTDOWN_MIN_MS = 1_000;
+export const processVariables = {
+  SERVER_ID: variable(
+    optional(serverId),
+    '',
+    'name by which this server finds its browsers again; empty: generated and kept in ' +
+      'DATA_DIR',
+  ),
+  // A server's lease, which it renews as long as it lives: src/kernel/messaging/leases.ts.
+  SERVER_LOST_AFTER: variable(
+    wait('10s'),
+    '10s',
+    'for the timekeeper: sessions fail when their server is away this long; an announced ' +
+      'restart may take a minute in any case',
+  ),
+  // Half of it is left for the reports of how the sessions ended, which are appends.
+  SHUTDOWN_WITHIN: variable(
+    wait('1s'),
+    '9500ms',
+    'longest shutdown; unfinished work, as saving a profile, is given up',
+  ),
+} as const;
 
 /** @throws BadConfig naming the variable that is wrong */
-export function readProcess(read: Read<Name>): ProcessConfig {
-  const shutdownWithinMs = wait('SHUTDOWN_WITHIN', read);
-  if (shutdownWithinMs < SHUTDOWN_MIN_MS)
-    throw new BadConfig(`SHUTDOWN_WITHIN: ${read('SHUTDOWN_WITHIN')} is less than 1s`);
-  const serverLostAfterMs = wait('SERVER_LOST_AFTER', read);
-  if (serverLostAfterMs < LEASE_MS)
-    throw new BadConfig(`SERVER_LOST_AFTER: ${read('SERVER_LOST_AFTER')} is less than 10s`);
-  return { serverId: readServerId(read('SERVER_ID')), shutdownWithinMs, serverLostAfterMs };
-}
-
-/** The service's own are `srv_…`; that of a StatefulSet's Pod is its name. */
-function readServerId(text: string): string | null {
-  if (text === '') return null;
-  if (!isId(text))
-    throw new BadConfig(`SERVER_ID: ${text} is not 1 to 64 letters, digits, - and _`);
-  return text;
+export function readProcess(values: Values<typeof processVariables>): ProcessConfig {
+  return {
+    serverId: values.SERVER_ID,
+    shutdownWithinMs: values.SHUTDOWN_WITHIN,
+    serverLostAfterMs: values.SERVER_LOST_AFTER,
+  };
 }

@@ -1,4 +1,4 @@
-import { duration, integer, type Read } from './parse.ts';
+import { duration, mebibytes, type Values, variable } from './parse.ts';
 
 export type RecordingsConfig = {
   /** Bytes of one session's recording; then it ends. */
@@ -8,23 +8,19 @@ export type RecordingsConfig = {
 };
 
 export const recordingsVariables = {
-  RECORDING_MAX_MB: {
-    fallback: '1024',
-    meaning: 'size at which the recording of a session ends',
-  },
-  RECORDINGS_RETAIN: {
-    fallback: '7d',
-    meaning: 'how long the recording of an ended session is kept',
-  },
+  RECORDING_MAX_MB: variable(
+    mebibytes(1, 1_000_000),
+    '1024',
+    'size at which the recording of a session ends',
+  ),
+  RECORDINGS_RETAIN: variable(
+    duration(),
+    '7d',
+    'how long the recording of an ended session is kept',
+  ),
 } as const;
-type Name = keyof typeof recordingsVariables;
-
-const MIB = 1024 ** 2;
 
 /** @throws BadConfig naming the variable that is wrong */
-export function readRecordings(read: Read<Name>): RecordingsConfig {
-  return {
-    maxBytes: integer('RECORDING_MAX_MB', read, 1, 1_000_000) * MIB,
-    retainMs: duration('RECORDINGS_RETAIN', read),
-  };
+export function readRecordings(values: Values<typeof recordingsVariables>): RecordingsConfig {
+  return { maxBytes: values.RECORDING_MAX_MB, retainMs: values.RECORDINGS_RETAIN };
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { masterKeyTexts } from '#src/kernel/master-keys.ts';
-import { BadConfig } from './parse.ts';
+import { BadConfig, text, type Form } from './parse.ts';
 
 /** Variables whose value is a secret; each may be in the file that `<name>_FILE` names. */
 export const secretNames = [
@@ -16,8 +16,11 @@ export const secretNames = [
 type SecretName = (typeof secretNames)[number];
 
 export const secretFileVariables = Object.fromEntries(
-  secretNames.map((name) => [`${name}_FILE`, { fallback: '', meaning: `file that holds ${name}` }]),
-) as Record<`${SecretName}_FILE`, { fallback: ''; meaning: string }>;
+  secretNames.map((name) => [
+    `${name}_FILE`,
+    { form: text, fallback: '', meaning: `file that holds ${name}` },
+  ]),
+) as Record<`${SecretName}_FILE`, { form: Form<string>; fallback: ''; meaning: string }>;
 
 type Env = Record<string, string | undefined>;
 
@@ -47,6 +50,15 @@ export function readText(name: string, path: string): string {
     throw new BadConfig(`${name}: ${path} cannot be read (${code})`);
   }
 }
+
+/** The path of a file that can be read. */
+export const readableFile: Form<string> = {
+  says: '',
+  parse(given, name) {
+    readText(name, given);
+    return given;
+  },
+};
 
 /** Minimum length of each secret in production. */
 const LENGTH_MIN: Record<SecretName, number> = {

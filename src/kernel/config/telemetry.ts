@@ -1,4 +1,4 @@
-import { integer, secret, url, type Read } from './parse.ts';
+import { optional, port, secret, url, type Values, variable } from './parse.ts';
 
 /** Access to the metrics of this process, and the destination of its traces. */
 export type TelemetryConfig = {
@@ -11,26 +11,28 @@ export type TelemetryConfig = {
 };
 
 export const telemetryVariables = {
-  METRICS_PORT: {
-    fallback: '',
-    meaning: 'port of /metrics for a process without the role api; empty: none',
-  },
-  METRICS_TOKEN: {
-    fallback: '',
-    meaning: 'bearer token that /metrics requires; empty: only clients on this machine',
-  },
-  OTEL_EXPORTER_OTLP_ENDPOINT: {
-    fallback: '',
-    meaning: 'address of an OpenTelemetry collector, as http://host:4318; empty: no traces',
-  },
+  METRICS_PORT: variable(
+    optional(port),
+    '',
+    'port of /metrics for a process without the role api; empty: none',
+  ),
+  METRICS_TOKEN: variable(
+    optional(secret(16)),
+    '',
+    'bearer token that /metrics requires; empty: only clients on this machine',
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: variable(
+    optional(url('http:', 'https:')),
+    '',
+    'address of an OpenTelemetry collector, as http://host:4318; empty: no traces',
+  ),
 } as const;
 
 /** @throws BadConfig */
-export function readTelemetry(read: Read<keyof typeof telemetryVariables>): TelemetryConfig {
-  const optional = (name: keyof typeof telemetryVariables) => read(name) || null;
+export function readTelemetry(values: Values<typeof telemetryVariables>): TelemetryConfig {
   return {
-    metricsPort: read('METRICS_PORT') === '' ? null : integer('METRICS_PORT', read, 1, 65_535),
-    metricsToken: secret('METRICS_TOKEN', optional, 16),
-    otlpEndpoint: url('OTEL_EXPORTER_OTLP_ENDPOINT', read, ['http:', 'https:']),
+    metricsPort: values.METRICS_PORT,
+    metricsToken: values.METRICS_TOKEN,
+    otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT,
   };
 }

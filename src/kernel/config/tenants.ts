@@ -1,4 +1,13 @@
-import { BadConfig, integer, url, type Read } from './parse.ts';
+import {
+  BadConfig,
+  integer,
+  optional,
+  port,
+  url,
+  type Form,
+  type Values,
+  variable,
+} from './parse.ts';
 
 /** How tenants connect to NATS. */
 export type TenantsConfig = {
@@ -12,33 +21,44 @@ export type TenantsConfig = {
   connectionsPerKeyMax: number;
 };
 
+const accountSeed: Form<string> = {
+  says: '',
+  parse(given, name) {
+    if (!/^SA[A-Z2-7]{56}$/.test(given))
+      throw new BadConfig(`${name}: is not the seed of an account key: SA and 56 more characters`);
+    return given;
+  },
+};
+
 export const tenantVariables = {
-  NATS_PORT: {
-    fallback: '',
-    meaning: 'port of the embedded nats-server, for tenants; empty: a free one on 127.0.0.1',
-  },
-  PUBLIC_NATS_URL: { fallback: '', meaning: 'nats:// address by which tenants reach NATS' },
-  NATS_ISSUER_SEED: {
-    fallback: '',
-    meaning: 'account seed (SA…) that admits tenants at NATS_URL; empty: no tenant may connect',
-  },
-  TENANT_CONNECTIONS_PER_KEY: {
-    fallback: '64',
-    meaning: 'maximum number of NATS connections of an API key',
-  },
+  NATS_PORT: variable(
+    optional(port),
+    '',
+    'port of the embedded nats-server, for tenants; empty: a free one on 127.0.0.1',
+  ),
+  PUBLIC_NATS_URL: variable(
+    optional(url('nats:', 'tls:')),
+    '',
+    'nats:// address by which tenants reach NATS',
+  ),
+  NATS_ISSUER_SEED: variable(
+    optional(accountSeed),
+    '',
+    'account seed (SA…) that admits tenants at NATS_URL; empty: no tenant may connect',
+  ),
+  TENANT_CONNECTIONS_PER_KEY: variable(
+    integer(1, 10_000),
+    '64',
+    'maximum number of NATS connections of an API key',
+  ),
 } as const;
 
 /** @throws BadConfig */
-export function readTenants(read: Read<keyof typeof tenantVariables>): TenantsConfig {
-  const seed = read('NATS_ISSUER_SEED');
-  if (seed !== '' && !/^SA[A-Z2-7]{56}$/.test(seed))
-    throw new BadConfig(
-      'NATS_ISSUER_SEED: is not the seed of an account key: SA and 56 more characters',
-    );
+export function readTenants(values: Values<typeof tenantVariables>): TenantsConfig {
   return {
-    natsPort: read('NATS_PORT') === '' ? null : integer('NATS_PORT', read, 1, 65_535),
-    publicNatsUrl: url('PUBLIC_NATS_URL', read, ['nats:', 'tls:']),
-    issuerSeed: seed === '' ? null : seed,
-    connectionsPerKeyMax: integer('TENANT_CONNECTIONS_PER_KEY', read, 1, 10_000),
+    natsPort: values.NATS_PORT,
+    publicNatsUrl: values.PUBLIC_NATS_URL,
+    issuerSeed: values.NATS_ISSUER_SEED,
+    connectionsPerKeyMax: values.TENANT_CONNECTIONS_PER_KEY,
   };
 }

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP, isIPv6 } from 'node:net';
 import { readText } from './secrets.ts';
-import { BadConfig, type Read } from './parse.ts';
+import { BadConfig, list, text, type Form, type Values, variable } from './parse.ts';
 
 /** Files of a certificate and its key, PEM. */
 export type CertificateFiles = { certFile: string; keyFile: string };
@@ -14,28 +14,42 @@ export type IncomingConfig = {
   trustedProxies: readonly string[];
 };
 
+const network: Form<string> = {
+  says: '',
+  parse(given, name) {
+    const [address = '', bits, ...more] = given.split('/');
+    const most = isIPv6(address) ? 128 : 32;
+    const isWidth = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
+    if (isIP(address) === 0 || !isWidth || more.length > 0)
+      throw new BadConfig(`${name}: ${given} is neither an address nor a network`);
+    if (bits === '0') throw new BadConfig(`${name}: ${given} would trust every address`);
+    return given;
+  },
+};
+
 export const incomingVariables = {
-  TLS_CERT_FILE: {
-    fallback: '',
-    meaning:
-      'certificate of API and gateway, PEM, with its chain; empty: the API speaks plain HTTP',
-  },
-  TLS_KEY_FILE: {
-    fallback: '',
-    meaning: 'key of TLS_CERT_FILE, PEM; both are read again when they change',
-  },
-  TRUSTED_PROXIES: {
-    fallback: '',
-    meaning:
-      'proxies whose X-Forwarded-* headers count: addresses, networks as 10.0.0.0/8; empty: none',
-  },
+  TLS_CERT_FILE: variable(
+    text,
+    '',
+    'certificate of API and gateway, PEM, with its chain; empty: the API speaks plain HTTP',
+  ),
+  TLS_KEY_FILE: variable(
+    text,
+    '',
+    'key of TLS_CERT_FILE, PEM; both are read again when they change',
+  ),
+  TRUSTED_PROXIES: variable(
+    list(network),
+    '',
+    'proxies whose X-Forwarded-* headers count: addresses, networks as 10.0.0.0/8; empty: none',
+  ),
 } as const;
 
 /** @throws BadConfig naming the variable that is wrong */
-export function readIncoming(read: Read<keyof typeof incomingVariables>): IncomingConfig {
+export function readIncoming(values: Values<typeof incomingVariables>): IncomingConfig {
   return {
-    certificate: readPair('TLS_CERT_FILE', 'TLS_KEY_FILE', read),
-    trustedProxies: readNetworks(read('TRUSTED_PROXIES')),
+    certificate: readPair('TLS_CERT_FILE', 'TLS_KEY_FILE', values),
+    trustedProxies: values.TRUSTED_PROXIES,
   };
 }
 
@@ -43,9 +57,9 @@ export function readIncoming(read: Read<keyof typeof incomingVariables>): Incomi
 export function readPair<Name extends string>(
   certName: Name,
   keyName: Name,
-  read: Read<Name>,
+  values: Record<Name, string>,
 ): CertificateFiles | null {
-  const [certFile, keyFile] = [read(certName), read(keyName)];
+  const [certFile, keyFile] = [values[certName], values[keyName]];
   if (certFile === '' && keyFile === '') return null;
   if (certFile === '') throw new BadConfig(`${certName}: needed beside ${keyName}`);
   if (keyFile === '') throw new BadConfig(`${keyName}: needed beside ${certName}`);
@@ -63,24 +77,10 @@ export function readPair<Name extends string>(
 
 /** @throws BadConfig if the file cannot be read or has no certificate */
 export function readCertificate(name: string, path: string): X509Certificate {
-  const text = readText(name, path);
+  const pem = readText(name, path);
   try {
-    return new X509Certificate(text);
+    return new X509Certificate(pem);
   } catch {
     throw new BadConfig(`${name}: ${path} has no certificate in PEM`);
   }
-}
-
-function readNetworks(text: string): readonly string[] {
-  if (text === '') return [];
-  return text.split(',').map((part) => {
-    const network = part.trim();
-    const [address = '', bits, ...more] = network.split('/');
-    const most = isIPv6(address) ? 128 : 32;
-    const isWidth = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
-    if (isIP(address) === 0 || !isWidth || more.length > 0)
-      throw new BadConfig(`TRUSTED_PROXIES: ${network} is neither an address nor a network`);
-    if (bits === '0') throw new BadConfig(`TRUSTED_PROXIES: ${network} would trust every address`);
-    return network;
-  });
 }

@@ -1,4 +1,4 @@
-import { oneOf, type Read } from './parse.ts';
+import { yesOrNo, type Values, variable } from './parse.ts';
 
 export type WebhooksConfig = {
   /** Whether webhooks may lead to addresses inside, and be plain http. */
@@ -6,14 +6,14 @@ export type WebhooksConfig = {
 };
 
 export const webhooksVariables = {
-  WEBHOOKS_ALLOW_PRIVATE: {
-    fallback: 'no',
-    meaning:
-      'yes: webhooks may be http and lead to private, loopback and link-local addresses; ' +
+  WEBHOOKS_ALLOW_PRIVATE: variable(
+    yesOrNo,
+    'no',
+    'yes: webhooks may be http and lead to private, loopback and link-local addresses; ' +
       'for development or trusted organizations alone',
-  },
+  ),
 } as const;
 
-export function readWebhooks(read: Read<keyof typeof webhooksVariables>): WebhooksConfig {
-  return { allowsPrivate: oneOf('WEBHOOKS_ALLOW_PRIVATE', read, ['yes', 'no']) === 'yes' };
+export function readWebhooks(values: Values<typeof webhooksVariables>): WebhooksConfig {
+  return { allowsPrivate: values.WEBHOOKS_ALLOW_PRIVATE };
 }
