@@ -10,8 +10,10 @@ const KEPT_MS = 3_600_000;
 const REMOVALS = { types: new Set(['organization.extension-removed']) };
 
 /**
- * Extensions are kept as long as their organization has them. One that it never had is `unknown`:
- * an upload that is refused removes what it stored.
+ * Extensions are kept as long as their organization has them, and an hour longer. The same zip may
+ * be uploaded again: one that was stored after its removal is `unknown`, as is one that the
+ * organization never had. An upload that is refused removes what it stored, so that both are rare;
+ * but an event store that was restored from an older backup does not know of the later upload.
  */
 export function extensionRetention(
   eventStore: EventStore,
@@ -25,11 +27,11 @@ export function extensionRetention(
       const fresh = { fromLeader: true };
       const { state } = await loadState<'organization'>(eventStore, organization, fresh);
       if (state?.extensions?.some(({ extensionId }) => extensionId === id)) return 'keep';
-      let removedAt: string | null = null;
+      let removedAt = -Infinity;
       for await (const { data, time } of eventStore.history<'organization'>(organization, REMOVALS))
-        if ('extensionId' in data && data.extensionId === id) removedAt = time;
-      if (removedAt === null) return 'unknown';
-      return now() - Date.parse(removedAt) < KEPT_MS ? 'keep' : 'removed';
+        if ('extensionId' in data && data.extensionId === id) removedAt = Date.parse(time);
+      if (removedAt < newestAt) return 'unknown';
+      return now() - removedAt < KEPT_MS ? 'keep' : 'expired';
     },
   };
 }

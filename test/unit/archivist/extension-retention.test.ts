@@ -45,7 +45,11 @@ test('a zip goes an hour after its organization has removed it', async () => {
   now += 0.9 * HOUR;
   expect(await verdict(1 * HOUR)).toBe('keep');
   now += 0.1 * HOUR;
-  expect(await verdict(1 * HOUR)).toBe('removed');
+  expect(await verdict(1 * HOUR)).toBe('expired');
+  // Stored after the removal: an event store of later has it again, and this one is older.
+  expect(await verdict(10 * HOUR - 1)).toBe('expired');
+  now += HOUR;
+  expect(await verdict(10 * HOUR + 1)).toBe('unknown');
   await handle({ type: 'AddExtension', extension });
   expect(await verdict(1 * HOUR)).toBe('keep');
 });

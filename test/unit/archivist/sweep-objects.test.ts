@@ -30,12 +30,13 @@ async function storeWith(...keys: string[]) {
   async function* body() {
     yield Buffer.from('a');
   }
-  for (const key of keys) await objects.put(key, body());
+  const put = (key: string) => objects.put(key, body());
+  for (const key of keys) await put(key);
   const left = async () => {
     const kinds = ['files/', 'extensions/'].map((kind) => Array.fromAsync(objects.list(kind)));
     return (await Promise.all(kinds)).flat().map(({ key }) => key);
   };
-  return { objects, left };
+  return { objects, left, put };
 }
 
 /** A rule by which the groups with one of these ids are over. */
@@ -133,11 +134,42 @@ describe('what somebody has removed', () => {
     expect(await sweep(200)).toMatchObject({ swept: { removed: 200, heldBack: 0 }, left: 200 });
   });
 
-  test('stays, if it is much at once, until an operator allows it', async () => {
-    expect(await sweep(201)).toMatchObject({ swept: { removed: 0, heldBack: 201 }, left: 400 });
+  test('goes in parts, if it is much at once, or as a whole if an operator allows it', async () => {
+    expect(await sweep(201)).toMatchObject({ swept: { removed: 200, heldBack: 1 }, left: 200 });
     const allowed = await sweep(201, { beyondLimit: true });
     expect(allowed).toMatchObject({ swept: { removed: 201, heldBack: 0 }, left: 199 });
   });
+
+  test('of one organization does not keep that of another, and goes in the end', async () => {
+    const { objects, left } = await storeWith(
+      ...ids.map((id) => `extensions/acme/${id}`),
+      'extensions/beta/e_0',
+    );
+    const rules = [overBy('removed', 400)];
+    const once = () => sweepObjects({ objects, rules }, never, raise);
+    expect(await once()).toMatchObject({ removed: 200, heldBack: 201 });
+    expect(await left()).not.toContain('extensions/beta/e_0');
+    expect(await once()).toMatchObject({ removed: 200, heldBack: 1 });
+    expect(await once()).toMatchObject({ removed: 1, heldBack: 0 });
+    expect(await left()).toEqual([]);
+  });
+
+  test.each<Verdict>(['removed', 'expired'])(
+    'stays, if it is stored anew (%s)',
+    async (verdict) => {
+      const { objects, left, put } = await storeWith('extensions/acme/e_1', 'extensions/acme/e_2');
+      const rule: RetentionRule = {
+        kind: 'extensions',
+        async judge({ id }) {
+          if (id === 'e_1') await put('extensions/acme/e_1');
+          return verdict;
+        },
+      };
+      const swept = await sweepObjects({ objects, rules: [rule] }, never, raise);
+      expect(swept).toMatchObject({ over: 2, removed: 1, failed: 0 });
+      expect(await left()).toEqual(['extensions/acme/e_1']);
+    },
+  );
 
   test('is another thing than what has expired, of which all may go at once', async () => {
     expect(await sweep(400, {}, 'expired')).toMatchObject({ swept: { removed: 400 }, left: 0 });

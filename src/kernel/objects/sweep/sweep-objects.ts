@@ -23,10 +23,11 @@ export type ObjectGroup = {
 };
 
 /**
- * What is to become of a group. `expired`: its time is over by itself, as that of others may be at
- * once. `removed`: somebody has removed it, or what it is of. `unknown`: no event says that it was
- * removed, and none that it is kept: it stays until an operator decides. An event store that was
- * restored from an older backup, or that is another one, knows nothing of what is in use.
+ * What is to become of a group. `expired`: its time is over, as that of any number of others may be
+ * at once. `removed`: somebody has removed what it is of, which cannot be made again: a sweep takes
+ * few of these. `unknown`: no event says that it was removed, and none that it is kept: it stays
+ * until an operator decides. An event store that was restored from an older backup, or that is
+ * another one, knows nothing of what is in use.
  */
 export type Verdict = 'keep' | 'expired' | 'removed' | 'unknown';
 
@@ -51,7 +52,7 @@ export type SweepDependencies = {
 export type SweepPermissions = {
   /** Remove groups that the event store does not know, too. */
   unknown?: boolean;
-  /** Remove more than a sweep removes by itself of what somebody has removed. */
+  /** Remove all that somebody has removed at once. */
   beyondLimit?: boolean;
   /** Count, and remove nothing. */
   isDryRun?: boolean;
@@ -59,8 +60,8 @@ export type SweepPermissions = {
 
 /**
  * `unknown`: groups that the event store does not know, and that were kept. `heldBack`: groups that
- * are over, of which there were too many for one sweep. `leftovers`: of puts that never ended.
- * `failed`: groups whose rule or removal failed.
+ * are over, of which there were too many for one sweep: later ones take them. `leftovers`: of puts
+ * that never ended. `failed`: groups whose rule or removal failed.
  */
 export type Sweep = {
   groups: number;
@@ -73,12 +74,13 @@ export type Sweep = {
 };
 
 /**
- * The part of a kind's groups that one sweep removes by itself of those that somebody has removed,
- * and a number that is always allowed: twenty profiles of ten versions. In regular use a sweep
- * finds what was removed since the one before.
+ * The part of a kind's groups that one sweep removes of those that somebody has removed, and a
+ * number that is always allowed: twenty profiles of ten versions. In regular use a sweep finds what
+ * was removed since the one before. Where it finds more, an operator has time to look; what is left
+ * over is the next sweep's, so that an organization that removes much never stops the sweep.
  */
 const LIMIT = { part: 0.05, always: 200 };
-/** Groups that are remembered until all of their kind are counted; the others are next. */
+/** Groups that are remembered until all of their kind are counted; the others are later sweeps'. */
 const REMEMBERED_MAX = 10_000;
 
 /** The name of the lease: one sweep at a time. */
@@ -142,7 +144,7 @@ function report(swept: Sweep, log: Logger): void {
   if (swept.heldBack > 0)
     log.error(
       swept,
-      'too many objects were removed at once, and all of them stay: see `bss objects sweep`',
+      'too many objects were removed at once; later sweeps take the rest: see `bss objects sweep`',
     );
   if (swept.unknown > 0)
     log.warn(swept, 'objects that the event store does not know stay: see `bss objects sweep`');
@@ -197,8 +199,9 @@ export async function sweepObjects(
       if (waiting.length < REMEMBERED_MAX) waiting.push(group);
     }
     sweep.groups += groups;
-    if (gone > Math.max(LIMIT.always, LIMIT.part * groups)) sweep.heldBack += gone;
-    else for (const group of waiting) await remove(group);
+    const taken = inTurns(waiting).slice(0, limitOf(groups));
+    for (const group of taken) await remove(group);
+    sweep.heldBack += gone - taken.length;
   }
 
   async function judged(rule: RetentionRule, group: ObjectGroup): Promise<Verdict> {
@@ -253,17 +256,32 @@ async function* groupsOf(
   yield* open;
 }
 
+/** The most groups that one sweep removes of those that somebody has removed. */
+function limitOf(groups: number): number {
+  return Math.max(LIMIT.always, Math.floor(LIMIT.part * groups));
+}
+
+/** The first of each organization, then the second of each: none waits for all of another's. */
+function inTurns(groups: readonly ObjectGroup[]): ObjectGroup[] {
+  return [...Map.groupBy(groups, ({ organizationId }) => organizationId).values()]
+    .flatMap((own) => own.map((group, turn) => ({ group, turn })))
+    .toSorted((one, other) => one.turn - other.turn)
+    .map(({ group }) => group);
+}
+
+/**
+ * Removes a group; returns the number of objects. An object of its own key that was stored anew
+ * since it was listed is another one, which was not judged: it stays.
+ */
 async function removeGroup(
   objects: ObjectStore,
-  { kind, organizationId, id, name }: ObjectGroup,
+  { kind, organizationId, id, name, newestAt }: ObjectGroup,
 ): Promise<number> {
-  if (name !== undefined) {
-    await objects.remove(`${kind}/${organizationId}/${id}/${name}`);
-    return 1;
-  }
-  const key = `${kind}/${organizationId}/${id}`;
-  const below = await objects.removeAll(`${key}/`);
-  if ((await objects.head(key)) === null) return below;
+  const key = [kind, organizationId, id, ...(name === undefined ? [] : [name])].join('/');
+  const own = await objects.head(key);
+  if (own !== null && own.storedAt > newestAt) return 0;
+  const below = name === undefined ? await objects.removeAll(`${key}/`) : 0;
+  if (own === null) return below;
   await objects.remove(key);
   return below + 1;
 }
