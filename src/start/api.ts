@@ -30,7 +30,7 @@ import { createJetStreamDeadLetters } from '#src/kernel/messaging/jetstream/jets
 import { createJetStreamQuestions } from '#src/kernel/messaging/jetstream/jetstream-questions.ts';
 import { auditArchive } from '#src/features/archive/audit-archive.ts';
 import { answerCallouts } from '#src/features/nats-tenants/callout.jetstream.ts';
-import { publishToTenants } from '#src/features/nats-tenants/publish.jetstream.ts';
+import { hasPublished, publishToTenants } from '#src/features/nats-tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import { loadRoutes } from './features.ts';
 
@@ -187,17 +187,24 @@ async function composeHealth(
   );
 }
 
-/** Answers auth callouts of tenants' NATS connections, if an issuer is configured. */
+/**
+ * Answers auth callouts of tenants' NATS connections, if an issuer is configured. Where tenants
+ * were admitted once, events are copied without one, too: what PUBLIC still has to get is not
+ * purged.
+ */
 async function startTenantAuth(
   { config, connection, context, issuer, log }: Infrastructure,
   credentials: Credentials,
   stack: AsyncDisposableStack,
 ): Promise<void> {
+  const { eventStore } = context;
+  if (issuer !== null || (await hasPublished(connection)))
+    stack.use(publishToTenants({ connection, eventStore, logger: log }));
   if (issuer === null) return;
   const callouts = await answerCallouts({
     connection,
     issuer,
-    eventStore: context.eventStore,
+    eventStore,
     logger: log,
     keys: {
       organizationOf: (keyHash) => credentials.holderOf(keyHash)?.organizationId ?? null,
@@ -207,7 +214,6 @@ async function startTenantAuth(
     now: context.now,
   });
   stack.use(callouts);
-  stack.use(publishToTenants({ connection, eventStore: context.eventStore, logger: log }));
 }
 
 /** Authenticates by API key, and by JWT if configured. */

@@ -42,10 +42,10 @@ const WAITS =
 
 /**
  * Copies the organizations' events into PUBLIC, in order and each once, without their internal
- * fields. A stored message is then sent to its organization's live subscribers. Every process that
- * admits tenants runs it. The nth message is the same event in every process, and is published on
- * condition that it is the nth: one process is ahead, the others stand by, and no event is doubled
- * or left out when that process dies.
+ * fields. A stored message is then sent to its organization's live subscribers. Every API process
+ * runs it that admits tenants, or that starts while PUBLIC has messages. The nth message is the
+ * same event in every process, and is published on condition that it is the nth: one process is
+ * ahead, the others stand by, and no event is doubled or left out when that process dies.
  *
  * At an event that a newer version of the service wrote it stops: it publishes nothing after it
  * until a newer process has published it. PUBLIC is append-only, so a skipped event could never be
@@ -86,6 +86,14 @@ export function publishToTenants(dependencies: PublisherDependencies): AsyncDisp
       await running;
     },
   };
+}
+
+/** Whether PUBLIC has a message. @throws Unavailable('event-log') */
+export async function hasPublished(connection: JetStreamConnection): Promise<boolean> {
+  const { state } = await requestWithRetry(connection, ANSWER_MS, () =>
+    connection.jsm.streams.info(PUBLIC_STREAM),
+  );
+  return state.messages > 0;
 }
 
 /** Publishes until another process is ahead. @throws Error without the event store or PUBLIC */
