@@ -4,13 +4,14 @@ import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { evolve, loadState } from '#src/kernel/event-store/load-state.ts';
 import type { RetentionRule } from '#src/kernel/objects/sweep/sweep-objects.ts';
 
-/** A browser that is being launched may still read an archive that is kept no more. */
+/** A session that waits for its browser may still read an archive that is kept no more. */
 const KEPT_MS = 3_600_000;
 
 /**
  * Archives are kept as long as their profile has them as a version, and a replaced version for
- * `replacedKeptMs` after it was replaced. An archive that the profile never had is `unknown`: who
- * stores one and cannot record it removes it, so that it is rare.
+ * `replacedKeptMs` after it was replaced, an hour at least. Those of a removed profile are kept for
+ * an hour. An archive that the profile never had is `unknown`: who stores one and cannot record it
+ * removes it, so that it is rare.
  */
 export function profileRetention(
   eventStore: EventStore,
@@ -36,7 +37,8 @@ export function profileRetention(
       const fresh = { fromLeader: true };
       const { state, sequence } = await loadState<'profile'>(eventStore, profile, fresh);
       if (state === null) return 'unknown';
-      if (state.removedAt !== null) return 'removed';
+      if (state.removedAt !== null)
+        return now() - Date.parse(state.removedAt) < KEPT_MS ? 'keep' : 'removed';
       if (state.versions.some(({ sha256 }) => sha256 === name)) return 'keep';
       // It was replaced after it was stored, so that no history has to be read yet.
       if (now() - newestAt < keptMs) return 'keep';
