@@ -68,7 +68,7 @@ describe('a provisioner that is killed and started again', () => {
     await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now: Date.now() });
 
     const second = await fleet.join({ id: first.id, machine: first.machine });
-    expect(await fleet.read(id)).toMatchObject({ status: 'stopped', endedReason: 'user' });
+    expect((await fleet.waitForStatus(id, 'stopped')).endedReason).toBe('user');
     const running = (await second.machine.list()).map(({ workloadId }) => workloadId);
     expect(running).not.toContain(workload?.workloadId);
     expect(second.provisioner.leaks()).toEqual(NO_LEAKS);

@@ -92,6 +92,8 @@ export type ServerOptions = {
   /** Where the recordings of its sessions are stored; absent: none is made. */
   recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   openEgress?: ProvisionerDependencies['openEgress'];
+  /** What becomes of its browsers when it ends; they are stopped by default. */
+  onShutdown?: 'stop' | 'leave';
 };
 
 const vncPasswordOf = (workloadId: string) => workloadId.slice(-8);
@@ -167,6 +169,7 @@ export async function openFleet({
       parts: partsOf(options, now),
       openProfiles: await memoryProfiles(stack, asFound),
       limits: { ...LIMITS, ...limits },
+      ...(options.onShutdown !== undefined && { onShutdown: options.onShutdown }),
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       ...(options.storedBytesMax !== undefined && { storedBytesMax: options.storedBytesMax }),
       openEgress: options.openEgress ?? createOpenEgress(),
@@ -223,6 +226,7 @@ export async function openFleet({
   return {
     context,
     views,
+    sessionEvents,
     join,
     /** By aggregate id: the error of the provisioners' reads of its last event; null: none. */
     unreadable,

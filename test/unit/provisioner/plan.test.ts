@@ -77,6 +77,11 @@ const table: [string, Partial<Observation>, string[]][] = [
   [
     'the browser of a stopping session runs',
     { observed: there(true), sessions: [stopping], workloads: [workload('busy')] },
+    ['adopt'],
+  ],
+  [
+    'the browser of a stopping session cannot be adopted',
+    { observed: there(false), sessions: [stopping], workloads: [workload('busy')] },
     ['stop-stray', 'confirm-stopped', 'report-gone'],
   ],
   [

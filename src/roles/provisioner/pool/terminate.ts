@@ -13,8 +13,6 @@ import { redact } from '#src/browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
 
 const ACTOR = 'provisioner';
-/** Delay between a session's stop and the end of its browser; its sockets are closed by then. */
-const TERMINATE_AFTER_MS = 15;
 
 /**
  * Terminates a browser: stops its processes, reports that, and confirms the stop of its session.
@@ -215,12 +213,18 @@ export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>)
   if (state.workload?.serverId !== pool.server.id) return;
   const pooled = pool.roster.get(state.workload.workloadId);
   if (pooled?.phase !== 'busy') return;
-  // The stop's caller is answered first: terminating a browser keeps the cores busy.
-  setTimeout(() => {
-    terminateBrowser(pool, pooled, 'session_ended', event).catch((error: unknown) =>
-      pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to end a session'),
-    );
-  }, TERMINATE_AFTER_MS);
+  endSession(pool, pooled, event);
+}
+
+/**
+ * Terminates the browser of a session that stops or has ended. Begins at once, so that a server that
+ * leaves in this moment finishes it; a failure is logged.
+ * @param event the session event that caused it, if any
+ */
+export function endSession(pool: Pool, pooled: PooledBrowser, event?: RecordedOf<'session'>): void {
+  terminateBrowser(pool, pooled, 'session_ended', event).catch((error: unknown) =>
+    pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to end a session'),
+  );
 }
 
 function saveOnRequest(pool: Pool, event: EventWithState<'session'>): void {

@@ -6,7 +6,7 @@ import { newMetadata } from '#src/commands/metadata.ts';
 import { loadState, withState } from '#src/kernel/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { beginParts } from '../browser-part.ts';
-import { handleExit, terminateBrowser } from '../pool/terminate.ts';
+import { endSession, handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { openEgressFor, recordEvery } from '../pool/egress.ts';
 import { DEFAULTS, launchOptionsOf, specOf } from '../pool/options.ts';
@@ -91,7 +91,8 @@ function isUnserved({ waiting, roster }: Pool, { id, status, workload }: Session
 
 /**
  * Adopts a browser of an earlier process. Its session is read again afterwards: a stop that came in
- * before the adoption found no browser to terminate.
+ * before the adoption found no browser to terminate. The end of one that is stopping is not awaited:
+ * the start of the process would wait for the save of its profile.
  */
 async function adopt(
   { context, pool, signal }: { context: CommandContext; pool: Pool; signal: AbortSignal },
@@ -125,7 +126,7 @@ async function adopt(
     loadState<'session'>(context.eventStore, { kind: 'session', ...identity }, LEADER);
   const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
-  if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
+  if (isOver) endSession(pool, pooled);
   else beginParts(pool, browser, state, true);
 }
 

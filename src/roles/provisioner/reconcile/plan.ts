@@ -31,7 +31,7 @@ export type Observation = {
 };
 
 export type Step =
-  /** A browser of an earlier process that serves a session or is idle: this process adopts it. */
+  /** A browser of an earlier process that has a session or is idle: this process adopts it. */
   | { do: 'adopt'; workloadId: string; session: SessionState | null }
   /** A browser that runs without a session and outside of the pool. */
   | { do: 'stop-stray'; workloadId: string }
@@ -96,9 +96,9 @@ function strayOf({ workloadId }: { workloadId: string }): Step {
 }
 
 /**
- * Adopts a browser for the active session on it, or as an idle one. Browsers that were launching,
- * had special options, or were assigned without an `activated` event are not adopted: their state
- * is uncertain.
+ * Adopts a browser for the session on it, or as an idle one. That of a stopping session ends as any
+ * other then, with its profile saved. Browsers that were launching, had special options, or were
+ * assigned without an `activated` event are not adopted: their state is uncertain.
  */
 function adoptionOf(
   { workloadId, isAdoptable }: Observation['observed'][number],
@@ -107,7 +107,7 @@ function adoptionOf(
   if (!isAdoptable) return null;
   const session = sessions.find(({ workload }) => workload?.workloadId === workloadId);
   if (session !== undefined)
-    return session.status === 'active' ? { do: 'adopt', workloadId, session } : null;
+    return isFinal(session.status) ? null : { do: 'adopt', workloadId, session };
   const known = workloads.find(({ id }) => id === workloadId);
   const isWaiting = known?.status === 'idle' && known.browser === undefined;
   return isWaiting ? { do: 'adopt', workloadId, session: null } : null;
@@ -124,11 +124,10 @@ function stepFor(
   if (workload === null) return taken.has(session.id) ? [] : [{ do: 'take-again', session }];
   const { workloadId } = workload;
   if (ending.has(workloadId)) return [];
-  if (session.status === 'stopping')
-    return inCharge.has(workloadId)
-      ? [{ do: 'end-workload', workloadId }]
-      : [{ do: 'confirm-stopped', session }];
+  const isStopping = session.status === 'stopping';
+  if (isStopping && inCharge.has(workloadId)) return [{ do: 'end-workload', workloadId }];
   if (isKept(workloadId)) return [];
+  if (isStopping) return [{ do: 'confirm-stopped', session }];
   const closedAt = closedAtOf(workloadId, observation);
   return [
     closedAt === null

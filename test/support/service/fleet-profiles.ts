@@ -1,0 +1,29 @@
+import { isRejection } from '#src/kernel/errors.ts';
+import { newId } from '#src/kernel/ids.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { handleProfileCommand } from '#src/commands/session-profile.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { createSession } from '#test/support/examples.ts';
+
+const organizationId = 'acme';
+
+/** Creates a session that saves a new profile. @returns the session's id */
+export async function createSaving(context: CommandContext): Promise<string> {
+  const [id, profileId] = [newId('ses'), newId('prf')];
+  const now = context.now();
+  const create = { type: 'CreateProfile', name: 'shop', by: 'user_1', now } as const;
+  const metadata = newMetadata('test');
+  const none = async () => 0;
+  await handleProfileCommand(context, organizationId, profileId, create, metadata, none);
+  const handled = await handleSessionCommand(
+    context,
+    { organizationId, id },
+    createSession({ now, browser: { viewport: null, locale: null, timezone: null } }),
+    metadata,
+    { concurrentSessions: 1_000 },
+    { id: profileId, version: null, save: true },
+  );
+  if (isRejection(handled)) throw new Error(handled.code);
+  return id;
+}
