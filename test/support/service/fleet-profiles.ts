@@ -1,9 +1,11 @@
+import { sleep } from '#src/kernel/async/sleep.ts';
 import { isRejection } from '#src/kernel/errors.ts';
 import { newId } from '#src/kernel/ids.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { handleProfileCommand } from '#src/commands/session-profile.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { OpenProfiles } from '#src/roles/provisioner/profiles.ts';
 import { createSession } from '#test/support/examples.ts';
 
 const organizationId = 'acme';
@@ -26,4 +28,19 @@ export async function createSaving(context: CommandContext): Promise<string> {
   );
   if (isRejection(handled)) throw new Error(handled.code);
   return id;
+}
+
+/** Profiles whose saves on request take that long, and store nothing; at an end nothing is saved. */
+export function profilesThatTake(ms: number): OpenProfiles {
+  return ({ browsers, reporter }) => ({
+    launch: (spec) => browsers.launch(spec),
+    saveAtEnd: () => Promise.resolve(),
+    async saveNow({ session }, metadata) {
+      await sleep(ms);
+      if (session === null) throw new Error('a browser without a session is saved');
+      const outcome = { version: 1, bytes: 1_024 };
+      const report = { type: 'ReportProfile', outcome, atEnd: false } as const;
+      await reporter.session(session, report, metadata);
+    },
+  });
 }

@@ -92,6 +92,8 @@ export type ServerOptions = {
   /** Where the recordings of its sessions are stored; absent: none is made. */
   recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   openEgress?: ProvisionerDependencies['openEgress'];
+  /** Its profiles, instead of those in memory. */
+  openProfiles?: ProvisionerDependencies['openProfiles'];
   /** What becomes of its browsers when it ends; they are stopped by default. */
   onShutdown?: 'stop' | 'leave';
 };
@@ -167,7 +169,7 @@ export async function openFleet({
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf,
       parts: partsOf(options, now),
-      openProfiles: await memoryProfiles(stack, asFound),
+      openProfiles: options.openProfiles ?? (await memoryProfiles(stack, asFound)),
       limits: { ...LIMITS, ...limits },
       ...(options.onShutdown !== undefined && { onShutdown: options.onShutdown }),
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),

@@ -6,7 +6,7 @@ import { isFinal } from './session.ts';
 
 const DETAIL_CHARS_MAX = 512;
 
-/** A save that was asked for and has had no outcome for so long is given up: its server is gone. */
+/** A save that was asked for and has had no outcome for so long is given up. */
 export const SAVE_GIVEN_UP_MS = 90_000;
 
 /** One at a time, so that what a caller waits for is a copy that was made after it asked. */
@@ -18,11 +18,17 @@ export function saveProfile(
     return reject('SESSION_NOT_READY', { session_id: id, status });
   if (status !== 'active') return reject('SESSION_NOT_ACTIVE', { session_id: id, status });
   if (profile?.save !== true) return reject('PROFILE_READ_ONLY', { session_id: id });
-  const { id: profileId, saveRequestedAt: since } = profile;
-  if (since !== undefined && now - Date.parse(since) < SAVE_GIVEN_UP_MS)
+  const { id: profileId } = profile;
+  if (isSaveUnderWay(profile, now))
     return reject('PROFILE_SAVE_UNDER_WAY', { session_id: id }, { retryAfterSeconds: 1 });
   const at = new Date(now).toISOString();
   return [{ type: 'session.profile-save-requested', data: { profileId, at } }];
+}
+
+/** Whether a save that a client asked for has had no outcome yet, and is not given up. */
+export function isSaveUnderWay(profile: SessionState['profile'], now: number): boolean {
+  const since = profile?.saveRequestedAt;
+  return since !== undefined && now - Date.parse(since) < SAVE_GIVEN_UP_MS;
 }
 
 /** Decides on the report of what has become of the session's profile. */

@@ -1,4 +1,6 @@
 import { createBackOff } from '#src/kernel/async/back-off.ts';
+import { within } from '#src/kernel/async/timeout.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { FailureReason } from '#events/session.ts';
 import type { TerminationReason } from '#events/workload.ts';
@@ -231,10 +233,12 @@ function saveOnRequest(pool: Pool, event: EventWithState<'session'>): void {
   const { workload } = event.state;
   if (workload?.serverId !== pool.server.id) return;
   const pooled = pool.roster.get(workload.workloadId);
-  if (pooled?.phase !== 'busy') return;
-  pooled.saving = pooled.saving.then(() =>
-    pool.profiles.saveNow(pooled, metadataFrom(event, ACTOR)),
-  );
+  if (pooled?.phase === 'busy') saveProfile(pool, pooled, metadataFrom(event, ACTOR));
+}
+
+/** Saves the profile of a session that goes on, after the saves before and before that of its end. */
+export function saveProfile(pool: Pool, pooled: PooledBrowser, metadata: EventMetadata): void {
+  pooled.saving = pooled.saving.then(() => pool.profiles.saveNow(pooled, metadata));
 }
 
 /**
@@ -274,12 +278,12 @@ export async function closePool(pool: Pool): Promise<boolean> {
   return ended.every(({ status }) => status === 'fulfilled') && !pool.hasUnreportedEnd;
 }
 
-/** Bound on finishing launches and stops before detaching; the next start reconciles the rest. */
+/** Bound on finishing launches, stops and saves before detaching; the next start does the rest. */
 const DETACH_WITHIN_MS = 5_000;
 
 /**
- * Detaches the pool for a restart: no request is accepted, launches and stops under way are
- * finished, and running browsers are left for the next process to adopt.
+ * Detaches the pool for a restart: no request is accepted, launches, stops and saves of profiles
+ * under way are finished, and running browsers are left for the next process to adopt.
  * @returns whether a browser or a waiting request is left
  */
 export async function detachPool(pool: Pool): Promise<boolean> {
@@ -293,8 +297,12 @@ export async function detachPool(pool: Pool): Promise<boolean> {
     const { launching, ending } = pool.roster.counts();
     return launching + ending === 0;
   };
+  const saves = Promise.all(pool.roster.all().map(({ saving }) => saving));
   await leaveParts(pool);
-  await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
+  await Promise.all([
+    until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS)),
+    within(DETACH_WITHIN_MS, saves, () => undefined),
+  ]);
   await detaching;
   await Promise.allSettled(pool.requeues);
   const left = pool.roster.all();

@@ -1,12 +1,13 @@
 import type { SessionState } from '#events/session.ts';
 import { doubling, retry } from '#src/kernel/async/retry.ts';
 import { isOutage } from '#src/kernel/errors.ts';
+import { isSaveUnderWay } from '#src/kernel/domain/session/decide-profile.ts';
 import { isFinal, type SessionIdentity } from '#src/kernel/domain/session/session.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadState, withState } from '#src/kernel/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { beginParts } from '../browser-part.ts';
-import { endSession, handleExit, terminateBrowser } from '../pool/terminate.ts';
+import { endSession, handleExit, saveProfile, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { openEgressFor, recordEvery } from '../pool/egress.ts';
 import { DEFAULTS, launchOptionsOf, specOf } from '../pool/options.ts';
@@ -126,8 +127,10 @@ async function adopt(
     loadState<'session'>(context.eventStore, { kind: 'session', ...identity }, LEADER);
   const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
-  if (isOver) endSession(pool, pooled);
-  else beginParts(pool, browser, state, true);
+  if (isOver) return endSession(pool, pooled);
+  beginParts(pool, browser, state, true);
+  // The process before has not finished it, or none was there to learn of it.
+  if (isSaveUnderWay(state.profile, pool.now())) saveProfile(pool, pooled, newMetadata(ACTOR));
 }
 
 const LEADER = { fromLeader: true };
