@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Unavailable } from '#src/kernel/errors.ts';
+import type { BlackBoxes } from '#src/features/black-box/black-boxes.ts';
 import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
 import { createSession } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -35,4 +36,33 @@ test('the recording of an adopted session goes on once the event store answers',
     );
     return gaps.some(({ reason }) => reason === 'restart');
   }, 'the gap of the restart is recorded');
+});
+
+test('a browser that crashes while its session cannot be read is not observed from then on', async () => {
+  await using fleet = await openFleet();
+  const first = await fleet.join();
+  const id = await fleet.create();
+  const { workload } = await fleet.waitForStatus(id, 'active');
+  first.kill();
+
+  const calls: string[] = [];
+  const blackBoxes: BlackBoxes = {
+    begin: (_, session) => void calls.push(session.id),
+    follow: () => undefined,
+    async end(workloadId) {
+      if (workloadId === workload?.workloadId) calls.push('end');
+      return null;
+    },
+  };
+  let failures = 0;
+  // The reads of the adoption, and of the report on the crash, which is tried again later.
+  fleet.unreadable.set(id, () => {
+    failures += 1;
+    if (failures === 1) first.machine.crash(workload?.workloadId ?? '');
+    return failures > 2 ? null : new Unavailable('event-log');
+  });
+  await using _ = await fleet.join({ id: first.id, machine: first.machine, blackBoxes });
+  const { endedReason } = await fleet.waitForStatus(id, 'failed');
+  expect(endedReason).toBe('browser_crashed');
+  expect(calls).toEqual(['end']);
 });

@@ -126,6 +126,8 @@ async function adopt(
   const read = () =>
     loadState<'session'>(context.eventStore, { kind: 'session', ...identity }, LEADER);
   const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
+  // It has ended meanwhile, and with it all of these.
+  if (pooled.phase !== 'busy') return;
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
   if (isOver) return endSession(pool, pooled);
   beginParts(pool, browser, state, true);
