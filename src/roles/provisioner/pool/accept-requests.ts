@@ -21,11 +21,6 @@ const PULL_MS = 30_000;
 const UNAVAILABLE_MS = 250;
 /** A request older than this may have been withdrawn: its session is read before it is accepted. */
 const FRESH_MS = 500;
-/**
- * Delay before an accepted request is acknowledged: the caller that waits for the session is
- * answered first. The work queue holds an item for 5 s.
- */
-const ACK_AFTER_MS = 10;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**
@@ -150,7 +145,6 @@ async function acceptDelivery(
     if (isFresh || (await isStillWaiting(pool, context, event)))
       await claim(pool, waitingSessions, event, false);
     failures.delete(event.aggregate.id);
-    await sleep(ACK_AFTER_MS);
     await delivery.ack();
   } catch (error) {
     retryOrGiveUp(dependencies, delivery, error);
