@@ -24,6 +24,7 @@ import {
   detachPool,
   handleSessionEvent,
   setClosed,
+  setOpen,
 } from './pool/terminate.ts';
 import { watchStorage } from './pool/watch-storage.ts';
 import type { Host } from './pool/host-resources.ts';
@@ -125,6 +126,7 @@ export async function startProvisioner(
   const reporter = createReporter(context, log, givenUp.signal);
   const report = createServerReporter(reporter, server.id);
   const pool = openPool(dependencies, reporter);
+  started.defer(() => setClosed(pool));
   browsers.onAvailable?.((isAvailable) => {
     pool.canLaunch = isAvailable;
     pool.changed();
@@ -146,8 +148,7 @@ export async function startProvisioner(
   );
   resume(pool, state);
   await reportReconciled(reconciler.last());
-  started.defer(() => (pool.isOpen = false));
-  pool.isOpen = true;
+  setOpen(pool);
   subscriptions.use(watchStorage(pool, dependencies.storedBytesMax ?? Infinity));
   subscriptions.defer(keepPool(dependencies, pool, report));
   const onLost = () => rejoin(dependencies, pool, report, signal).then(reconciler.soon);
@@ -318,15 +319,14 @@ async function rejoin(
   signal: AbortSignal,
 ): Promise<void> {
   pool.log.error('this server was declared lost; terminating its browsers and joining again');
-  pool.isOpen = false;
+  setClosed(pool);
   await drainPool(pool, 'server_lost');
   await until(pool, () => pool.roster.ids().size === 0, signal);
   if (signal.aborted) return;
   const { server, browsers, limits } = dependencies;
   const { state } = await report(joinCommand(server.ip, browsers, limits.max));
   applyStatus(pool, state.status);
-  pool.isOpen = true;
-  pool.changed();
+  setOpen(pool);
 }
 
 /** Keeps the pool filled, with browsers of the present build. @returns the function that ends it */

@@ -99,6 +99,11 @@ export type Pool = {
   isDraining: boolean;
   /** False before the server has joined and once it leaves: no launch, no accepted request. */
   isOpen: boolean;
+  /**
+   * True once the server leaves, or was declared lost until it has joined again: a browser that
+   * cannot be removed is left to reconciliation then.
+   */
+  isClosed: boolean;
   /** False while no browser can be launched or ended; idle browsers are still assigned. */
   canLaunch: boolean;
   /** Failed launches since the last successful one, and the message of the last failure. */
@@ -147,6 +152,7 @@ export function createPool(
     host: { memoryFreeBytes: null, cpuPressure: null },
     isDraining: false,
     isOpen: false,
+    isClosed: false,
     canLaunch: true,
     failedLaunches: 0,
     lastFailure: null,

@@ -93,7 +93,7 @@ const STOP_RETRY_MS = 500;
 const STOP_RETRY_MAX_MS = 10_000;
 
 /**
- * Stops a browser, with retries as long as the pool is open: what still runs takes its place.
+ * Stops a browser, with retries until the pool closes: what still runs takes its place.
  * @returns false where the pool has closed before; the next start's reconciliation finds it
  */
 async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> {
@@ -108,9 +108,9 @@ async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> 
     }
     pooled.isUnremovable = true;
     pooled.removalFailed.resolve();
-    if (!pool.isOpen) return false;
+    if (pool.isClosed) return false;
     pool.changed();
-    await until(pool, () => !pool.isOpen, AbortSignal.timeout(backOff.nextMs()));
+    await until(pool, () => pool.isClosed, AbortSignal.timeout(backOff.nextMs()));
   }
 }
 
@@ -250,9 +250,17 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
   await Promise.allSettled(browsers.map((pooled) => terminateBrowser(pool, pooled, reason)));
 }
 
+/** From now on browsers are launched and requests accepted. */
+export function setOpen(pool: Pool): void {
+  pool.isOpen = true;
+  pool.isClosed = false;
+  pool.changed();
+}
+
 /** From now on nothing is launched and no request is accepted. */
 export function setClosed(pool: Pool): void {
   pool.isOpen = false;
+  pool.isClosed = true;
   pool.changed();
 }
 
