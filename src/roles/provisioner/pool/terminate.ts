@@ -219,8 +219,8 @@ export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>)
 }
 
 /**
- * Terminates the browser of a session that stops or has ended. Begins at once, so that a server that
- * leaves in this moment finishes it; a failure is logged.
+ * Terminates the browser of a session that stops or has ended. Begins at once, so that a server
+ * that leaves in this moment finishes it; a failure is logged.
  * @param event the session event that caused it, if any
  */
 export function endSession(pool: Pool, pooled: PooledBrowser, event?: RecordedOf<'session'>): void {
@@ -236,7 +236,7 @@ function saveOnRequest(pool: Pool, event: EventWithState<'session'>): void {
   if (pooled?.phase === 'busy') saveProfile(pool, pooled, metadataFrom(event, ACTOR));
 }
 
-/** Saves the profile of a session that goes on, after the saves before and before that of its end. */
+/** Saves the profile of a session that goes on: after the saves before, before that of its end. */
 export function saveProfile(pool: Pool, pooled: PooledBrowser, metadata: EventMetadata): void {
   pooled.saving = pooled.saving.then(() => pool.profiles.saveNow(pooled, metadata));
 }

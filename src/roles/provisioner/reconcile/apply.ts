@@ -92,8 +92,8 @@ function isUnserved({ waiting, roster }: Pool, { id, status, workload }: Session
 
 /**
  * Adopts a browser of an earlier process. Its session is read again afterwards: a stop that came in
- * before the adoption found no browser to terminate. The end of one that is stopping is not awaited:
- * the start of the process would wait for the save of its profile.
+ * before the adoption found no browser to terminate. Its end is not awaited then: the start of the
+ * process would wait for the save of its profile.
  */
 async function adopt(
   { context, pool, signal }: { context: CommandContext; pool: Pool; signal: AbortSignal },

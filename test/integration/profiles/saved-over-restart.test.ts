@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SAVE_GIVEN_UP_MS } from '#src/kernel/domain/session/decide-profile.ts';
 import { openFleet, type ServerOptions } from '#test/support/service/fleet.ts';
-import { createSaving, profilesThatTake } from '#test/support/service/fleet-profiles.ts';
+import { createSaving, profilesThatTake } from '#test/support/stores/saved-profiles.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 

@@ -30,7 +30,7 @@ export async function createSaving(context: CommandContext): Promise<string> {
   return id;
 }
 
-/** Profiles whose saves on request take that long, and store nothing; at an end nothing is saved. */
+/** Profiles whose saves on request take that long and store nothing. At an end none is saved. */
 export function profilesThatTake(ms: number): OpenProfiles {
   return ({ browsers, reporter }) => ({
     launch: (spec) => browsers.launch(spec),
