@@ -6,25 +6,35 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { boundConnections, type ConnectionBounds } from '#src/roles/api/http/connections.ts';
 import { makeCertificate } from '#test/support/servers/certificates.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** Connections that have sent no valid credential are bounded by address and in all. */
+/**
+ * Connections that have sent no valid credential are bounded by address and in all, the others by
+ * the owners of their credentials.
+ */
 
-const usual = { max: 1_000, trustedProxies: [] };
+const usual = { max: 10_000, trustedProxies: [] };
 
-/** A server whose requests count as authenticated if they ask for /known. */
+/**
+ * A server whose requests count as authenticated, by the owner that they name, if they ask for
+ * /known; those to /known/stream stay open.
+ */
 async function serve(
   bounds: Partial<ConnectionBounds>,
   create: (listener: RequestListener) => Server = createServer,
 ) {
   const server = create((request, response) => {
-    if (request.url === '/known') connections.prove(request.socket);
-    response.end();
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://a');
+    const owner = searchParams.get('owner') ?? 'acme';
+    if (pathname.startsWith('/known')) connections.prove(request.socket, owner);
+    if (pathname === '/known/stream') response.write('event');
+    else response.end();
   });
+  server.keepAliveTimeout = 0; // on a busy machine the usual 5 s pass within a test
   const connections = boundConnections(server, { ...usual, ...bounds });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
@@ -41,6 +51,7 @@ async function serve(
   }
   return {
     open,
+    opened,
     closed: () => opened.flatMap((socket, at) => (socket.closed ? [at] : [])),
     async [Symbol.asyncDispose]() {
       for (const socket of opened) socket.destroy();
@@ -52,7 +63,10 @@ async function serve(
 
 async function ask(socket: Socket, path: string): Promise<void> {
   socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
-  await once(socket, 'data');
+  const closed = once(socket, 'close').then(() => {
+    throw new Error('closed without an answer');
+  });
+  await Promise.race([once(socket, 'data'), closed]);
 }
 
 it('closes the oldest of an address that holds too many', async () => {
@@ -65,7 +79,7 @@ it('closes the oldest of an address that holds too many', async () => {
   expect(server.closed()).toEqual([0, 1]);
 });
 
-it('does not count a connection that sent a valid credential, nor one that was closed', async () => {
+it('counts no connection among strangers that sent a valid credential or was closed', async () => {
   await using server = await serve({ unprovenPerAddressMax: 2 });
   for (let known = 0; known < 3; known += 1) await ask(await server.open(), '/known');
   const left = await server.open();
@@ -80,6 +94,45 @@ it('does not count a connection that sent a valid credential, nor one that was c
   fresh.resume();
   await eventually(() => server.closed().length === 2, 'the oldest stranger is closed');
   expect(server.closed()).toEqual([3, 4]);
+});
+
+describe('where all with a credential are too many', () => {
+  /** Four places beside those of strangers. */
+  const four = { max: 6, unprovenMax: 2 };
+
+  it('closes the longest idle connection of the owner that has the most idle ones', async () => {
+    await using server = await serve(four);
+    const first = await server.open();
+    await ask(first, '/known?owner=greedy');
+    for (let more = 0; more < 2; more += 1) await ask(await server.open(), '/known?owner=greedy');
+    await ask(first, '/known?owner=greedy'); // the second is the longest idle now
+    const modest = await server.open();
+    await ask(modest, '/known?owner=modest');
+    expect(server.closed()).toEqual([]);
+
+    await ask(await server.open(), '/known?owner=greedy');
+    await eventually(() => server.closed().length === 1, 'one of the greedy is closed');
+    await ask(await server.open(), '/known?owner=third');
+    await eventually(() => server.closed().length === 2, 'one more is closed');
+    expect(server.closed()).toEqual([1, 2]);
+    for (let more = 0; more < 10; more += 1)
+      await ask(await server.open(), '/known?owner=greedy');
+    await ask(modest, '/known?owner=modest');
+    // The places of strangers are left to them.
+    await ask(await server.open(), '/unknown');
+    await ask(await server.open(), '/unknown');
+    await eventually(() => server.opened.length - server.closed().length === 6, 'six are left');
+  });
+
+  it('closes none with an open request before that has ended', async () => {
+    await using server = await serve(four);
+    for (let stream = 0; stream < 5; stream += 1)
+      await ask(await server.open(), '/known/stream?owner=greedy');
+    // It is answered, and closed as soon as that is done.
+    await ask(await server.open(), '/known?owner=modest');
+    await eventually(() => server.closed().length === 1, 'one is closed');
+    expect(server.closed()).toEqual([5]);
+  });
 });
 
 it('closes the oldest stranger of all where all are too many, but none of a trusted proxy', async () => {

@@ -65,8 +65,8 @@ export type Gatekeeper = {
   /** The port of /api/operator; left out or null: every one. */
   operatorPort?: number | null;
   now: () => number;
-  /** Called for each request with a valid credential. */
-  onAuthenticated?: (request: FastifyRequest) => void;
+  /** Called for each request with a valid credential, which is its organization's or OPERATOR. */
+  onAuthenticated?: (request: FastifyRequest, owner: string) => void;
 };
 
 /**
@@ -107,7 +107,7 @@ export function registerAdmission(
       result: ADMITTED,
     };
     request.admission = admission;
-    if (caller !== null) gatekeeper.onAuthenticated?.(request);
+    if (caller !== null) gatekeeper.onAuthenticated?.(request, caller.organizationId);
     if (action !== null) admission.result = resultOf(admission, action, now);
     return admission;
   }
@@ -186,7 +186,7 @@ function admitOperator(
     const allowance = failures(network, limit, isRight ? 0 : 1);
     request.admission = { caller: null, arrivedAt: arrived, cost: 1, allowance, result: ADMITTED };
     if (isRight) {
-      gatekeeper.onAuthenticated?.(request);
+      gatekeeper.onAuthenticated?.(request, OPERATOR);
       return done();
     }
     const refused = token === null ? noSuchPath(request) : reject('UNAUTHORIZED');
@@ -199,6 +199,9 @@ function noSuchPath({ url }: FastifyRequest): Rejection {
 }
 
 const ADMITTED = Promise.resolve(null);
+
+/** The owner of OPERATOR_TOKEN; no organization has this id. */
+const OPERATOR = ' operator';
 
 /** Whether the rate limit counts nothing. */
 function isFree(

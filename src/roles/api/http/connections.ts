@@ -1,4 +1,5 @@
-import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
+import type { Server } from 'node:http';
+import { BlockList, isIPv6, type Socket } from 'node:net';
 import { networkOf } from '#src/kernel/http/address.ts';
 
 /** Open connections without a valid credential yet, of one address (IPv6: its /64) and of all. */
@@ -15,11 +16,23 @@ export type ConnectionBounds = {
 };
 
 /** A connection, as a request on it knows it; with TLS its socket is not the server's own. */
-type Peer = { remoteAddress?: string | undefined; remotePort?: number | undefined };
+type Peer = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localPort'>;
 
 export type Connections = {
-  /** A request with a valid credential came: the connection counts as unproven no more. */
-  prove(peer: Peer): void;
+  /**
+   * A request with a valid credential came: the connection counts as unproven no more, but for the
+   * owner of that credential.
+   */
+  prove(peer: Peer, owner: string): void;
+};
+
+type Held = {
+  readonly socket: Socket;
+  readonly key: string;
+  readonly network: string;
+  /** Of the last valid credential; null: there was none yet. */
+  owner: string | null;
+  openRequests: number;
 };
 
 /**
@@ -27,51 +40,105 @@ export type Connections = {
  * in memory for 10 s, and is kept open for 72 s. Beyond a bound the oldest unproven connection is
  * closed, of that address or of all: that is the idle one rather than the one that is about to send
  * its request.
+ *
+ * The places of strangers are theirs alone. Where all other connections are too many for the rest,
+ * the one that is idle for longest is closed, of the owner that has the most idle ones. One with an
+ * open request is never closed: what a client may have open is bounded by the rate limit, by the
+ * maximum of event streams and by the places of transfers.
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): Connections {
   const { unprovenMax = UNPROVEN_MAX, unprovenPerAddressMax = UNPROVEN_PER_ADDRESS_MAX } = bounds;
+  const provenMax = bounds.max - unprovenMax;
   const isTrusted = matcherOf(bounds.trustedProxies);
-  const all = new Map<string, Socket>();
-  const byNetwork = new Map<string, Map<string, Socket>>();
+  const all = new Map<string, Held>();
+  const unproven = new Set<Held>();
+  const unprovenByNetwork = createGroups();
+  /** Proven ones without an open request, by owner, the longest idle first. */
+  const idleByOwner = createGroups();
 
-  function drop(peer: Peer): void {
-    const key = keyOf(peer);
-    if (!all.delete(key)) return;
-    const network = networkOf(peer.remoteAddress ?? '');
-    const own = byNetwork.get(network);
-    own?.delete(key);
-    if (own?.size === 0) byNetwork.delete(network);
+  function leaveUnproven(held: Held): void {
+    unproven.delete(held);
+    unprovenByNetwork.remove(held.network, held);
   }
-  function closeOldest(sockets: ReadonlyMap<string, Socket>): void {
-    const [oldest] = sockets.values();
-    if (oldest === undefined) return;
-    drop(oldest);
-    oldest.destroy();
+  function forget(held: Held): void {
+    if (all.get(held.key) !== held) return;
+    all.delete(held.key);
+    if (held.owner === null) leaveUnproven(held);
+    else idleByOwner.remove(held.owner, held);
+  }
+  function closeFirst(group: Iterable<Held>): void {
+    for (const held of group) {
+      forget(held);
+      held.socket.destroy();
+      return;
+    }
+  }
+  function boundProven(): void {
+    if (all.size - unproven.size > provenMax) closeFirst(idleByOwner.largest());
+  }
+  function answered(held: Held): void {
+    held.openRequests -= 1;
+    if (held.openRequests > 0 || held.owner === null || held.socket.destroyed) return;
+    idleByOwner.add(held.owner, held);
+    boundProven();
   }
   server.maxConnections = bounds.max;
   server.on('connection', (socket: Socket) => {
-    const { remoteAddress = '', remotePort } = socket;
-    if (remoteAddress === '' || isTrusted(remoteAddress)) return;
     // A socket that is closed has no address any more.
-    const peer = { remoteAddress, remotePort };
-    const network = networkOf(remoteAddress);
-    const own = byNetwork.get(network) ?? new Map<string, Socket>();
-    byNetwork.set(network, own);
-    own.set(keyOf(peer), socket);
-    all.set(keyOf(peer), socket);
-    socket.once('close', () => drop(peer));
-    if (own.size > unprovenPerAddressMax) closeOldest(own);
-    else if (all.size > unprovenMax) closeOldest(all);
+    if (socket.remoteAddress === undefined || isTrusted(socket.remoteAddress)) return;
+    const network = networkOf(socket.remoteAddress);
+    const held: Held = { socket, key: keyOf(socket), network, owner: null, openRequests: 0 };
+    all.set(held.key, held);
+    unproven.add(held);
+    const own = unprovenByNetwork.add(network, held);
+    socket.once('close', () => forget(held));
+    if (own.size > unprovenPerAddressMax) closeFirst(own);
+    else if (unproven.size > unprovenMax) closeFirst(unproven);
+  });
+  // Before the listener that answers, which may prove the connection at once.
+  server.prependListener('request', (request, response) => {
+    const held = all.size === 0 ? undefined : all.get(keyOf(request.socket));
+    if (held === undefined) return;
+    held.openRequests += 1;
+    if (held.owner !== null) idleByOwner.remove(held.owner, held);
+    response.once('close', () => answered(held));
   });
   return {
-    prove(peer) {
-      if (all.size > 0) drop(peer);
+    prove(peer, owner) {
+      const held = all.size === 0 ? undefined : all.get(keyOf(peer));
+      if (held === undefined || held.owner === owner) return;
+      if (held.owner === null) leaveUnproven(held);
+      held.owner = owner; // it has an open request, and is among the idle ones of none
+      boundProven();
     },
   };
 }
 
-function keyOf({ remoteAddress, remotePort }: Peer): string {
-  return `${remoteAddress} ${remotePort}`;
+/** Sets of connections by a name, in the order of their addition. */
+function createGroups() {
+  const groups = new Map<string, Set<Held>>();
+  return {
+    /** @returns the group */
+    add(name: string, held: Held): ReadonlySet<Held> {
+      const group = groups.get(name) ?? new Set();
+      groups.set(name, group.add(held));
+      return group;
+    },
+    remove(name: string, held: Held): void {
+      const group = groups.get(name);
+      group?.delete(held);
+      if (group?.size === 0) groups.delete(name);
+    },
+    largest(): ReadonlySet<Held> {
+      let largest: ReadonlySet<Held> = new Set();
+      for (const group of groups.values()) if (group.size > largest.size) largest = group;
+      return largest;
+    },
+  };
+}
+
+function keyOf({ remoteAddress, remotePort, localPort }: Peer): string {
+  return `${remoteAddress} ${remotePort} ${localPort}`;
 }
 
 function matcherOf(networks: readonly string[]): (address: string) => boolean {

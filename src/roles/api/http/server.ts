@@ -60,7 +60,7 @@ export function buildServer(options: {
   const tellsOperators = operatorToken !== null && operatorPort === null;
   const gatekeeper: Gatekeeper = {
     ...options.gatekeeper,
-    onAuthenticated: ({ raw }) => connections.prove(raw.socket),
+    onAuthenticated: ({ raw }, owner) => connections.prove(raw.socket, owner),
   };
   if (countRefusal !== undefined) server.decorate('countRefusal', countRefusal);
   server.decorate('dialects', options.dialects ?? []);
