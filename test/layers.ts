@@ -60,7 +60,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/kernel/foreign': [],
   'src/kernel/domain': ['events', ...common],
   'src/kernel/async': [...common],
-  'src/kernel/http': ['src/kernel/async', ...common],
+  'src/kernel/http': ['src/kernel/async', 'src/kernel/foreign', ...common],
   // What this process may have of its machine.
   'src/kernel/host': ['src/kernel/domain', 'src/kernel/async', ...common],
   // The client of buckets, for archive and objects.

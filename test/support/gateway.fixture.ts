@@ -26,6 +26,7 @@ export async function startEchoBrowser() {
   const sockets = new Set<Socket>();
   const handshakes: IncomingHttpHeaders[] = [];
   const clients: WebSocket[] = [];
+  const changed: Record<string, unknown> = {};
   const server = createServer((request, response) => {
     const host = request.headers.host;
     const documents: Record<string, unknown> = {
@@ -39,6 +40,7 @@ export async function startEchoBrowser() {
         },
       ],
       '/json/protocol': { domains: [] },
+      ...changed,
     };
     response.end(JSON.stringify(documents[request.url ?? ''] ?? {}));
   });
@@ -66,6 +68,8 @@ export async function startEchoBrowser() {
     endpoint: { host: '127.0.0.1', port: (server.address() as AddressInfo).port, path },
     sockets,
     handshakes,
+    /** Documents to answer in place of its own, by their path. */
+    changed,
     /** The browser's side of each WebSocket, in order. */
     clients,
     async [Symbol.asyncDispose]() {

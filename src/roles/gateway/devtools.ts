@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRejection, reject } from '#src/kernel/errors.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
@@ -16,7 +17,10 @@ export type DevtoolsOptions = {
   log: Logger;
 };
 
-/** Answers Chromium's `/json/…`: documents, new pages, tabs to show or to close. */
+/**
+ * Answers Chromium's `/json/…`: documents, new pages, tabs to show or to close. The place of a
+ * connection is held until the client has taken the answer.
+ */
 export async function answerDevtools(
   route: DevtoolsRoute,
   asked: { request: IncomingMessage; response: ServerResponse },
@@ -26,7 +30,9 @@ export async function answerDevtools(
   if (isRejection(entered)) return entered;
   const { connection } = entered;
   try {
-    return await answer(route, asked, entered, options);
+    const refusal = await answer(route, asked, entered, options);
+    if (refusal === null) await untilTaken(asked.response, connection.signal);
+    return refusal;
   } catch (error) {
     if (!connection.signal.aborted)
       options.log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
@@ -34,6 +40,11 @@ export async function answerDevtools(
   } finally {
     connection.closed();
   }
+}
+
+/** Resolves once the system has all of the answer, or the client is gone. @throws once aborted */
+async function untilTaken(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (!response.closed) await once(response, 'close', { signal });
 }
 
 async function answer(

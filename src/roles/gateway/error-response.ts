@@ -1,6 +1,7 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errors, problemBody, type Rejection } from '#src/kernel/errors.ts';
+import { boundReading } from '#src/kernel/http/bound-reading.ts';
 import { closeGracefully } from './connections/close-gracefully.ts';
 
 export function statusOf(refusal: Rejection): number {
@@ -14,30 +15,36 @@ export function sendRejection(response: ServerResponse, refusal: Rejection): voi
     return;
   }
   const { status, headers, body } = render(refusal);
-  response.writeHead(status, headers).end(body);
+  sendBody(response, status, headers, body);
 }
 
 /** Answers with a document, of which no cache keeps a copy. */
 export function sendJson(response: ServerResponse, body: string): void {
-  sendBody(response, 'application/json', body);
+  sendText(response, body, 'application/json');
 }
 
 /** The same for one sentence. */
-export function sendText(response: ServerResponse, body: string): void {
-  sendBody(response, 'text/plain', body);
+export function sendText(response: ServerResponse, body: string, type = 'text/plain'): void {
+  const headers = {
+    'content-type': `${type}; charset=utf-8`,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    // The address may have a ticket.
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  };
+  sendBody(response, 200, headers, body);
 }
 
-function sendBody(response: ServerResponse, type: string, body: string): void {
-  response
-    .writeHead(200, {
-      'content-type': `${type}; charset=utf-8`,
-      'content-length': Buffer.byteLength(body),
-      'cache-control': 'no-store',
-      // The address may have a ticket.
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    })
-    .end(body);
+/** Answers with a body that is in memory; who does not read it in time is cut off. */
+export function sendBody(
+  response: ServerResponse,
+  status: number,
+  headers: Record<string, string | number>,
+  body: string | Buffer,
+): void {
+  boundReading(response, Buffer.byteLength(body));
+  response.writeHead(status, headers).end(body);
 }
 
 /**

@@ -10,7 +10,7 @@ import type { WorthlessTickets } from './access/worthless-tickets.ts';
 import { answerDevtools } from './devtools.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
-import { sendJson, sendRejection, statusOf } from './error-response.ts';
+import { sendBody, sendJson, sendRejection, statusOf } from './error-response.ts';
 import type { Door } from './door.ts';
 import { answerPorts } from './ports/answer-ports.ts';
 import type { DebuggerPorts } from './ports/debugger-ports.ts';
@@ -246,6 +246,6 @@ function sendFile(
   status = 200,
 ): Rejection | null {
   if (file === undefined) return reject('NOT_FOUND');
-  response.writeHead(status, file.headers).end(file.body);
+  sendBody(response, status, file.headers, file.body);
   return null;
 }

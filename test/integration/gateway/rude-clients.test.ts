@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   frame,
   handshake,
@@ -79,6 +79,27 @@ describe.each(kinds)('a client of %s', (kind) => {
     const { code } = await client.closed;
     expect([1006, 4008]).toContain(code);
   });
+});
+
+test('a client that does not read a document keeps its place, until it is cut off', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => void timers.mockRestore());
+  /** What is to happen after 120 s and more. */
+  const late = () => timers.mock.calls.find(([, ms = 0]) => ms > 120_000)?.[0];
+  await using site = await startSession({ limits: { connectionsPerSession: 1 } });
+  const path = `${new URL(site.cdpUrl('s1')).pathname}/json/protocol`;
+  site.browser.changed['/json/protocol'] = 'x'.repeat(7 * 1024 * 1024);
+  const client = connect({ host: '127.0.0.1', port: site.port }).pause();
+  client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await until(() => late() !== undefined, 'a bound of its time');
+  const other = await fetch(`${site.http}${path}`);
+  expect([other.status, await other.json()]).toMatchObject([429, { context: { of: 'session' } }]);
+
+  late()?.();
+  await site.isClean();
+  delete site.browser.changed['/json/protocol'];
+  expect((await fetch(`${site.http}${path}`)).status).toBe(200);
+  client.destroy();
 });
 
 describe('a browser', () => {

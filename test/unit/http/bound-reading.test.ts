@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { boundReading } from '#src/roles/api/http/slow-readers.ts';
+import { boundReading } from '#src/kernel/http/bound-reading.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
