@@ -34,7 +34,7 @@ test('a gateway’s refusals are passed on with the session’s id', async () =>
     context: { session_id: 's1' },
   });
   site.directory.set('s1', { status: 'ended', reason: 'idle' });
-  const ended = { code: 'SESSION_ENDED', context: { session_id: 's1', reason: 'idle' } };
+  const ended = { code: 'SESSION_ENDED', context: { session_id: 's1', ended_reason: 'idle' } };
   expect(await addresses.close(session, null)).toMatchObject(ended);
   expect(warnings).toEqual([]);
 });

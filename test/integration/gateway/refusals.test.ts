@@ -40,12 +40,12 @@ describe('refusals', () => {
 
   test('a session without a browser is refused until it has one', async () => {
     await using site = await startTestGateway();
-    site.directory.set('s1', { status: 'waiting' });
+    site.directory.set('s1', { status: 'queued' });
     for (const url of [site.cdpUrl('s1'), site.vncUrl('s1')]) {
       expect(await refusal(url)).toMatchObject({
         status: 409,
         retryAfter: '1',
-        body: { error: 'SESSION_NOT_READY' },
+        body: { error: 'SESSION_NOT_READY', context: { session_id: 's1', status: 'queued' } },
       });
     }
     const plain = await fetch(site.cdpUrl('s1').replace('ws:', 'http:'));
@@ -57,7 +57,7 @@ describe('refusals', () => {
     site.directory.set('s2', { status: 'ended', reason: 'expired' });
     expect(await refusal(site.cdpUrl('s2'))).toMatchObject({
       status: 410,
-      body: { error: 'SESSION_ENDED', context: { reason: 'expired' } },
+      body: { error: 'SESSION_ENDED', context: { session_id: 's2', ended_reason: 'expired' } },
     });
     expect((await fetch(site.cdpUrl('s2').replace('ws:', 'http:'))).status).toBe(410);
     const client = await openSocket(site.cdpUrl('s1'));
@@ -93,7 +93,7 @@ describe('refusals', () => {
             : { status: 'active', cdp: gone, vnc: gone },
       },
     });
-    const ended = { error: 'SESSION_ENDED', context: { reason: 'browser_crashed' } };
+    const ended = { error: 'SESSION_ENDED', context: { ended_reason: 'browser_crashed' } };
     for (const url of [site.cdpUrl('s1'), site.vncUrl('s1')])
       expect(await refusal(url)).toMatchObject({ status: 410, body: ended });
     const json = await fetch(`${site.cdpUrl('s1').replace('ws:', 'http:')}/json/list`);

@@ -240,7 +240,7 @@ describe('the viewer page', () => {
   });
 
   test('waits for a session that has no browser yet', async () => {
-    site.directory.set('s1', { status: 'waiting' });
+    site.directory.set('s1', { status: 'queued' });
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await says(page, 'The session has no browser yet.');
     site.directory.set('s1', active);

@@ -23,8 +23,8 @@ export type SessionLookup = {
       /** The WebDriver beside the browser; null or absent: there is none. */
       webdriver?: DriverAddress | null;
     }
-  /** No browser yet: creating or queued. */
-  | { status: 'waiting' }
+  /** No browser yet. */
+  | { status: 'creating' | 'queued' }
   /** Stopping, stopped or failed, and why. */
   | { status: 'ended'; reason: string }
 );

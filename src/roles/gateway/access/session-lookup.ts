@@ -68,7 +68,7 @@ export function createSessionDirectory(
         return { status: 'active', ...granted, cdp, vnc: screen, webdriver };
       }
       return state.endedReason === null
-        ? { status: 'waiting', ...granted }
+        ? { status: state.status, ...granted }
         : { status: 'ended', ...granted, reason: state.endedReason };
     },
   };

@@ -108,7 +108,7 @@ export function createTicketAdmission(options: AdmissionOptions): TicketAdmissio
     async unreachable(connection, context = {}) {
       if (connection.signal.aborted) return refusalOf(connection);
       const reason = await endOf(connection, WHY_UNREACHABLE_MS);
-      return reason === null ? reject('BROWSER_UNREACHABLE', context) : ended(reason);
+      return reason === null ? reject('BROWSER_UNREACHABLE', context) : ended(connection, reason);
     },
   };
 }
@@ -168,11 +168,12 @@ function bound(connection: Connection, session: ActiveSession, now: number): voi
 }
 
 /** The session, if it has what this ticket is for. */
-function browserOf(found: SessionLookup, { kind }: Ticket): ActiveSession | Refused {
-  if (found.status === 'active') return kind === 'vnc' && found.vnc === null ? noScreen() : found;
-  return found.status === 'ended'
-    ? ofAddress(ended(found.reason))
-    : reject('SESSION_NOT_READY', {}, { retryAfterSeconds: 1 });
+function browserOf(found: SessionLookup, ticket: Ticket): ActiveSession | Refused {
+  if (found.status === 'active')
+    return ticket.kind === 'vnc' && found.vnc === null ? noScreen() : found;
+  if (found.status === 'ended') return ofAddress(ended(ticket, found.reason));
+  const context = { session_id: ticket.sessionId, status: found.status };
+  return reject('SESSION_NOT_READY', context, { retryAfterSeconds: 1 });
 }
 
 /** The rejection for the screen of a headless session. */
@@ -189,7 +190,7 @@ export function refusalOf(connection: Connection): Refused {
       ? worthless()
       : reason === endOfGrant.share || reason === endOfGrant.handoff
         ? ofAddress(reject('SHARE_ENDED'))
-        : ended(reason);
+        : ended(connection, reason);
 }
 
 /** The rejection for a ticket that leads nowhere: the same for all of them. */
@@ -197,8 +198,8 @@ function worthless(): Refused {
   return ofAddress(reject('NOT_FOUND'));
 }
 
-function ended(reason: string): Rejection {
-  return reject('SESSION_ENDED', { reason });
+function ended({ sessionId }: Pick<Ticket, 'sessionId'>, reason: string): Rejection {
+  return reject('SESSION_ENDED', { session_id: sessionId, ended_reason: reason });
 }
 
 function draining(): Rejection {

@@ -91,7 +91,7 @@ async function attempt() {
   if (answer.ok) open(body.mode);
   else if (answer.status === 409) wait('Starting', 'The session has no browser yet.', 1000);
   else if (body.error === 'SHARE_ENDED') end('This link is no longer valid', body.message);
-  else if (answer.status === 410) end('The session has ended', sentences[body.context?.reason]);
+  else if (answer.status === 410) end('The session has ended', sentences[body.context?.ended_reason]);
   else if (answer.status === 404) end('Nothing here', 'This link is not, or no longer, valid.');
   else if (answer.status === 429) end('Not now', body.message, true);
   else retry(body.message);
@@ -226,7 +226,7 @@ async function explain(sentence) {
     if (answer?.status === 410) {
       const body = await answer.json().catch(() => ({}));
       if (body.error === 'SHARE_ENDED') return end('This link is no longer valid', body.message);
-      end('The session has ended', sentences[body.context?.reason]);
+      end('The session has ended', sentences[body.context?.ended_reason]);
       return;
     }
     await new Promise((resolve) => setTimeout(resolve, 600));
