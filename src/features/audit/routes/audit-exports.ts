@@ -34,7 +34,7 @@ type Limits = {
   sumMs: number;
   /** A client that takes nothing. */
   stallMs: number;
-  /** The second reading, however slowly the client takes it. */
+  /** The second reading and its bytes, however slowly the client takes them. */
   exportMs: number;
 };
 
@@ -77,6 +77,8 @@ export function createAuditExports(
       const summed = await sumUp(read(), scope, { response, ms: limits.sumMs });
       if ('code' in summed) return summed;
       const { line } = await firstLine(scope, summed, signer);
+      const over = setTimeout(() => response.destroy(), limits.exportMs).unref();
+      response.once('close', () => clearTimeout(over));
       return bytesOf(line, linesOf(read(), scope, summed), { isGzip, limits });
     },
   };
@@ -154,23 +156,17 @@ async function* linesOf(lines: AsyncIterable<ChainedLines>, scope: AuditScope, s
 function bytesOf(
   first: string,
   lines: AsyncIterable<string>,
-  { isGzip, limits: { stallMs, exportMs } }: { isGzip: boolean; limits: Limits },
+  { isGzip, limits: { stallMs } }: { isGzip: boolean; limits: Limits },
 ): Readable {
-  const cutAfter = (ms: number, why: string) => setTimeout(() => plain.destroy(new Error(why)), ms);
   async function* parts() {
-    const over = cutAfter(exportMs, 'the export took too long');
-    try {
-      yield first;
-      for await (const text of lines) {
-        const stalled = cutAfter(stallMs, 'the client stalled');
-        try {
-          yield text;
-        } finally {
-          clearTimeout(stalled);
-        }
+    yield first;
+    for await (const text of lines) {
+      const stalled = setTimeout(() => plain.destroy(new Error('the client stalled')), stallMs);
+      try {
+        yield text;
+      } finally {
+        clearTimeout(stalled);
       }
-    } finally {
-      clearTimeout(over);
     }
   }
   const plain = Readable.from(parts(), { objectMode: false });

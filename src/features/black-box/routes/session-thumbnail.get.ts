@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { SessionState } from '#events/session.ts';
 import { isFinal } from '#src/kernel/domain/session/session.ts';
 import { thumbnailKey } from '#src/kernel/domain/session/thumbnail.ts';
@@ -77,7 +77,8 @@ export function sessionThumbnail(
       const got = await objects.get(key, undefined, { signal: goneSignal(reply) });
       if (got === null) return sendRejection(reply, missing);
       void reply.header('content-length', got.object.bytes).type('image/jpeg');
-      return reply.send(Readable.from(got.body, { objectMode: false }));
+      // It is small; as a whole it is bounded for clients that do not read.
+      return reply.send(await buffer(got.body));
     },
   });
 }

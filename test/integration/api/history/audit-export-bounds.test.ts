@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { encode } from '#events/codec.ts';
@@ -152,6 +153,17 @@ it.each([{ stallMs: 100 }, { exportMs: 100 }])(
     await expect(buffer(answer)).rejects.toThrow('aborted');
   },
 );
+
+it('is cut off from a client that does not take what is left once all is read', async () => {
+  exports = createAuditExports({ audit }, { ...limits, exportMs: 1_000 });
+  log = longLog(BATCH, (sequence) => ({ ...stored, sequence }));
+  // It holds all of the export, and its client takes nothing of that.
+  const response = new PassThrough({ highWaterMark: 2 ** 30 });
+  await answer('/acme', response as unknown as ServerResponse);
+  await eventually(() => response.destroyed, 'it is cut off');
+  expect(log.read).toBe(2 * BATCH);
+  expect((await ask('/acme')).statusCode).toBe(200);
+});
 
 it('is refused where the first reading takes too long', async () => {
   exports = createAuditExports({ audit }, { ...limits, sumMs: 0 });

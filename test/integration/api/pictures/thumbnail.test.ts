@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { thumbnailKey } from '#src/kernel/domain/session/thumbnail.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
@@ -26,9 +26,9 @@ async function stop(id: string): Promise<void> {
     'the session has stopped',
   );
 }
-async function store(id: string): Promise<void> {
+async function store(id: string, picture = JPEG): Promise<void> {
   async function* body() {
-    yield JPEG;
+    yield picture;
   }
   await app.objects.put(thumbnailKey({ organizationId: 'acme', id }), body());
 }
@@ -63,6 +63,16 @@ describe('the thumbnail of an ended session', () => {
     const other = await ask(id, { authorization: 'Bearer other' });
     expect(errorOf(other)).toBe('404 SESSION_NOT_FOUND');
   });
+});
+
+it('has a time for clients that do not read it', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => void timers.mockRestore());
+  const id = await newSession();
+  await store(id, Buffer.concat([JPEG, Buffer.alloc(256 * 1024 - JPEG.length)]));
+  await stop(id);
+  expect((await ask(id)).bytes).toHaveLength(256 * 1024);
+  expect(timers.mock.calls.map(([, ms]) => ms)).toContain(124_000);
 });
 
 it('is of no session that is active, that has none, or that is not known', async () => {
