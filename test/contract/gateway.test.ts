@@ -143,7 +143,10 @@ describe('the end of a session', () => {
     // The lookup was answered a moment before the end.
     const unreachable = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
     lookup.resolve({ status: 'active', cdp: unreachable, vnc: unreachable });
-    expect(await refused).toMatchObject({ status: 410, body: { context: { ended_reason: 'user' } } });
+    expect(await refused).toMatchObject({
+      status: 410,
+      body: { context: { ended_reason: 'user' } },
+    });
     expect(site.gateway.counters().open.cdp).toBe(0);
   });
 });

@@ -115,8 +115,7 @@ describe('where all with a credential are too many', () => {
     await ask(await server.open(), '/known?owner=third');
     await eventually(() => server.closed().length === 2, 'one more is closed');
     expect(server.closed()).toEqual([1, 2]);
-    for (let more = 0; more < 10; more += 1)
-      await ask(await server.open(), '/known?owner=greedy');
+    for (let more = 0; more < 10; more += 1) await ask(await server.open(), '/known?owner=greedy');
     await ask(modest, '/known?owner=modest');
     // The places of strangers are left to them.
     await ask(await server.open(), '/unknown');

@@ -83,7 +83,7 @@ describe.each(kinds)('a client of %s', (kind) => {
 
 test('a client that does not read a document keeps its place, until it is cut off', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
-  onTestFinished(() => void timers.mockRestore());
+  onTestFinished(() => timers.mockRestore());
   /** What is to happen after 120 s and more. */
   const late = () => timers.mock.calls.find(([, ms = 0]) => ms > 120_000)?.[0];
   await using site = await startSession({ limits: { connectionsPerSession: 1 } });

@@ -67,7 +67,7 @@ describe('the thumbnail of an ended session', () => {
 
 it('has a time for clients that do not read it', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
-  onTestFinished(() => void timers.mockRestore());
+  onTestFinished(() => timers.mockRestore());
   const id = await newSession();
   await store(id, Buffer.concat([JPEG, Buffer.alloc(256 * 1024 - JPEG.length)]));
   await stop(id);

@@ -91,7 +91,8 @@ async function attempt() {
   if (answer.ok) open(body.mode);
   else if (answer.status === 409) wait('Starting', 'The session has no browser yet.', 1000);
   else if (body.error === 'SHARE_ENDED') end('This link is no longer valid', body.message);
-  else if (answer.status === 410) end('The session has ended', sentences[body.context?.ended_reason]);
+  else if (answer.status === 410)
+    end('The session has ended', sentences[body.context?.ended_reason]);
   else if (answer.status === 404) end('Nothing here', 'This link is not, or no longer, valid.');
   else if (answer.status === 429) end('Not now', body.message, true);
   else retry(body.message);
