@@ -63,8 +63,13 @@ export function readCapabilities(body: unknown): Wanted | WebDriverAnswer {
   const merged = mergeCapabilities(isRecord(body) ? body['capabilities'] : undefined);
   if (typeof merged === 'string') return webDriverError('invalid argument', `${merged}.`);
   const refusals = new Set<string>();
+  // All alternatives have the same ones where they stand in alwaysMatch.
+  const read = new Map<unknown, ReturnType<typeof readChromeOptions>>();
   for (const asked of merged) {
-    const wanted = match(asked);
+    const options = asked['goog:chromeOptions'];
+    const chrome = read.get(options) ?? readChromeOptions(options);
+    read.set(options, chrome);
+    const wanted = match(asked, chrome);
     if (typeof wanted !== 'string') return wanted;
     refusals.add(wanted);
   }
@@ -73,10 +78,9 @@ export function readCapabilities(body: unknown): Wanted | WebDriverAnswer {
 }
 
 /** @returns why it cannot be had */
-function match(asked: Capabilities): Wanted | string {
+function match(asked: Capabilities, chrome: ChromeOptions | string): Wanted | string {
   const refusal = mismatchOf(asked);
   if (refusal !== null) return refusal;
-  const chrome = readChromeOptions(asked['goog:chromeOptions']);
   if (typeof chrome === 'string') return chrome;
   const driver: Record<string, unknown> = chrome.isInsecure ? { acceptInsecureCerts: true } : {};
   const echoed: Record<string, unknown> = {};
@@ -86,7 +90,6 @@ function match(asked: Capabilities): Wanted | string {
     else if (ECHOED.has(name)) echoed[name] = value;
     else if (!TAKEN.has(name) && !DRIVERS_OWN.test(name)) ignored.push(name);
   }
-  ignored.push(...chrome.ignored);
   const own = asked['bss:options'] as object | undefined;
   return {
     session: { idle_timeout: IDLE_TIMEOUT, ...chrome.session, ...own },
@@ -95,7 +98,7 @@ function match(asked: Capabilities): Wanted | string {
     isBidi: asked['webSocketUrl'] === true,
     device: chrome.device,
     echoed,
-    ignored: ignored.slice(0, IGNORED_MAX).map((name) => name.slice(0, IGNORED_LENGTH_MAX)),
+    ignored: [...ignored, ...chrome.ignored].slice(0, IGNORED_MAX).map((name) => name.slice(0, IGNORED_LENGTH_MAX)),
   };
 }
 

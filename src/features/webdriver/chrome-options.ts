@@ -125,15 +125,20 @@ function takePrefs(prefs: Record<string, unknown>, { session, ignored }: ChromeO
   if (permissions.length > 0) session['permissions'] = permissions;
 }
 
-/** By their whole names: `{profile: {a: 1}}` is `profile.a`, too. */
+/**
+ * By their whole names: `{profile: {a: 1}}` is `profile.a`, too. Of a longer name than any that has
+ * an effect only the beginning is kept, as all that stand below it repeat it.
+ */
 function flat(prefs: Record<string, unknown>, above = ''): [string, unknown][] {
-  return Object.entries(prefs).flatMap(([name, value]) =>
-    isRecord(value) && above.split('.').length < DEPTH_MAX
-      ? flat(value, `${above}${name}.`)
-      : [[`${above}${name}`, value] as [string, unknown]],
-  );
+  return Object.entries(prefs).flatMap(([name, value]) => {
+    const whole = `${above}${name}`.slice(0, PREF_LENGTH_MAX);
+    return isRecord(value) && above.split('.').length < DEPTH_MAX
+      ? flat(value, `${whole}.`)
+      : [[whole, value] as [string, unknown]];
+  });
 }
 const DEPTH_MAX = 8;
+const PREF_LENGTH_MAX = 200;
 
 /** `deviceName` is of the driver's own list, which it takes for browsers of its own alone. */
 function takeDevice(asked: Record<string, unknown>, options: ChromeOptions): void {

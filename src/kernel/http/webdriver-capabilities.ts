@@ -114,6 +114,9 @@ function chromeOptions(options: Record<string, unknown>): string | null {
 
 const NAMES = ['chrome', 'chromium', ''];
 const PLATFORMS = ['linux', 'any', ''];
+/** Of a request and of each of its objects; merged they are up to twice as many names each. */
+const ALTERNATIVES_MAX = 64;
+const NAMES_MAX = 200;
 /** Proxies that ask for what a session has. */
 const NO_PROXY: readonly unknown[] = ['direct', 'system', undefined];
 
@@ -130,6 +133,8 @@ export function mergeCapabilities(request: unknown): Capabilities[] | string {
   if (typeof always === 'string') return `alwaysMatch${always}`;
   if (!Array.isArray(firstMatch) || firstMatch.length === 0)
     return 'firstMatch is no list of objects';
+  if (firstMatch.length > ALTERNATIVES_MAX)
+    return `firstMatch has more than ${ALTERNATIVES_MAX} alternatives`;
   const merged: Capabilities[] = [];
   for (const [index, asked] of (firstMatch as unknown[]).entries()) {
     const alternative = validateCapabilities(asked);
@@ -165,8 +170,10 @@ function isOneOf(words: readonly string[], value: unknown): boolean {
  */
 function validateCapabilities(asked: unknown): Capabilities | string {
   if (!isRecord(asked)) return ' is no object';
+  const entries = Object.entries(asked);
+  if (entries.length > NAMES_MAX) return ` has more than ${NAMES_MAX} names`;
   const valid: [string, unknown][] = [];
-  for (const [name, value] of Object.entries(asked)) {
+  for (const [name, value] of entries) {
     if (value === null) continue;
     const check = own(CHECKS, name);
     if (check === undefined && !isExtension(name))

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readCapabilities } from '#src/features/webdriver/capabilities.ts';
 import { parseWebDriverId, webDriverId } from '#src/features/webdriver/session-id.ts';
 
@@ -227,8 +227,61 @@ test('a mobile emulation is a user agent and the metrics of a device', () => {
 });
 
 test('what has no effect is named within bounds', () => {
-  const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`v:${n}`, 1]));
+  const many = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`v:${n}`, 1]));
   const { ignored } = always({ [`v:${'x'.repeat(9_999)}`]: 1, ...many }) as { ignored: string[] };
   expect(ignored).toHaveLength(100);
   expect(ignored[0]).toHaveLength(100);
+});
+
+describe('a New Session of 1 MiB takes no more than its bytes:', () => {
+  const named = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`v:${n}`, 1]));
+  const refused = (message: RegExp) => ({
+    status: 400,
+    body: { value: { error: 'invalid argument', message: expect.stringMatching(message) } },
+  });
+
+  test('alternatives are bounded, before they are merged', () => {
+    const many = Array.from({ length: 65 }, () => ({}));
+    const asked = { capabilities: { firstMatch: many } };
+    expect(readCapabilities(asked)).toMatchObject(refused(/^firstMatch has more than 64 /));
+    const most = { capabilities: { firstMatch: many.slice(1) } };
+    expect(readCapabilities(most)).toMatchObject({ ignored: [] });
+  });
+
+  test('names are bounded, wherever they stand', () => {
+    expect(always(named(201))).toMatchObject(refused(/^alwaysMatch has more than 200 /));
+    expect(readCapabilities({ capabilities: { firstMatch: [{}, named(201)] } })).toMatchObject(
+      refused(/^firstMatch\[1\] has more than 200 /),
+    );
+    expect(always(named(200))).toMatchObject({ session: {} });
+  });
+
+  test('options of Chrome are read once for all alternatives that have them', () => {
+    let reads = 0;
+    const options = {
+      get args() {
+        reads += 1;
+        return ['--user-data-dir=/tmp'];
+      },
+    };
+    const alwaysMatch = { 'goog:chromeOptions': options };
+    const firstMatch = Array.from({ length: 64 }, () => ({}));
+    const asked = { capabilities: { alwaysMatch, firstMatch } };
+    expect(readCapabilities(asked)).toMatchObject({ status: 500 });
+    // Validated, and read.
+    expect(reads).toBe(2);
+  });
+
+  test('more arguments than a call takes are named within bounds', () => {
+    const args = Array.from({ length: 180_000 }, () => '-x');
+    const { ignored } = always({ 'goog:chromeOptions': { args } }) as { ignored: string[] };
+    expect(ignored).toHaveLength(100);
+  });
+
+  test('a long name above many others is not repeated for each', () => {
+    const prefs = { ['x'.repeat(400_000)]: named(50_000) };
+    const { ignored } = always({ 'goog:chromeOptions': { prefs } }) as { ignored: string[] };
+    expect(ignored).toHaveLength(100);
+  });
 });
