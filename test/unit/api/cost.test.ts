@@ -19,11 +19,14 @@ hold('createSession', [
   [{ headers: { 'content-length': '256' } }, 1],
   [{ headers: { 'content-length': '257' } }, 2],
   [{ headers: { 'content-length': '60000' } }, 10],
+  [{ headers: { 'content-length': '90', 'content-encoding': 'gzip' } }, 10],
+  [{ headers: { 'content-length': '90', 'content-encoding': 'identity' } }, 1],
   [{ headers: { 'transfer-encoding': 'chunked' } }, 10],
 ]);
 hold('updateSession', [
   [{}, 1],
   [{ headers: { 'content-length': '257' } }, 2],
+  [{ headers: { 'content-length': '90', 'content-encoding': 'br' } }, 10],
   [{ headers: { 'transfer-encoding': 'chunked' } }, 10],
 ]);
 hold('stopSessions', [[{}, 20]]);

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { codingOf } from './body-coding.ts';
 
 /** What is known of a request before its work begins; the query is not validated yet. */
 export type Asked = {
@@ -42,15 +43,19 @@ const LABELLED_PAGE = 12;
 
 const isNamed = (value: unknown) => value !== undefined && value !== '';
 
-/** Units for the bytes of a body whose texts all later events of the session carry. */
+/**
+ * Units for the bytes of a body whose texts all later events of the session carry. In a content
+ * coding it has more than its length says.
+ */
 function unitsOfBody({ headers }: Asked): number {
-  if (headers['transfer-encoding'] !== undefined) return CREATE_MAX;
+  if (headers['transfer-encoding'] !== undefined || codingOf({ headers }) !== null)
+    return CREATE_MAX;
   const bytes = Number(headers['content-length'] ?? 0);
   return Math.min(CREATE_MAX, Math.max(1, Math.ceil(bytes / BYTES_OF_A_UNIT)));
 }
 const BY_BODY =
   'Costs 1 unit of the rate limit for each 256 bytes of the body that are begun, at most 10; ' +
-  '10 if the length is not sent.';
+  '10 if the length is not sent, or the body is in a content coding.';
 
 /** Units for the backlog of a stream of events; null: the request names no position. */
 function unitsOfBacklog({ query, headers }: Asked): number | null {
