@@ -98,7 +98,9 @@ function match(asked: Capabilities, chrome: ChromeOptions | string): Wanted | st
     isBidi: asked['webSocketUrl'] === true,
     device: chrome.device,
     echoed,
-    ignored: [...ignored, ...chrome.ignored].slice(0, IGNORED_MAX).map((name) => name.slice(0, IGNORED_LENGTH_MAX)),
+    ignored: [...ignored, ...chrome.ignored]
+      .slice(0, IGNORED_MAX)
+      .map((name) => name.slice(0, IGNORED_LENGTH_MAX)),
   };
 }
 

@@ -1,6 +1,6 @@
 import { Agent, request as requestHttp, type IncomingMessage } from 'node:http';
 import { Agent as SecureAgent, request as requestHttps } from 'node:https';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /** A command to a session's driver, by a gateway. */
@@ -9,7 +9,7 @@ export type DriverCommand = {
   /** Below `driverUrl`: `/session`, and what follows. */
   path: string;
   /** Its body and the bytes of that. */
-  body: { bytes: number; from: Readable | string };
+  body: { bytes: number; from: Readable | Uint8Array | string };
   signal: AbortSignal;
 };
 
@@ -22,6 +22,8 @@ export type Drivers = {
   send(driverUrl: string, command: DriverCommand): Promise<DriverAnswer>;
 } & Disposable;
 
+/** A gateway gives a command 330 s. */
+export const COMMAND_MS = 335_000;
 /** Connections to gateways that wait for a next command; a gateway closes them after 30 s. */
 const IDLE_MAX = 256;
 const IDLE_MS = 4_000;
@@ -47,9 +49,9 @@ export function createDrivers(): Drivers {
       sent.once('response', resolve);
       sent.on('error', reject);
       promise.catch(() => undefined);
-      if (typeof body.from === 'string') sent.end(body.from);
       // A refusal may come before the body has gone.
-      else await Promise.race([pipeline(body.from, sent), promise]);
+      if (body.from instanceof Readable) await Promise.race([pipeline(body.from, sent), promise]);
+      else sent.end(body.from);
       const response = await promise;
       return { response, isDrivers: response.headers[PASSED_ON] !== undefined };
     },

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { bearerOf, passwordOf } from '#src/roles/api/auth/authenticate.ts';
+import { COST_MAX } from '#src/roles/api/http/cost.ts';
 import { throughDoor } from '#src/roles/api/http/door.ts';
 
 /** The answer of a route of the REST API. */
@@ -10,9 +11,9 @@ export type InnerAnswer = {
 };
 
 /**
- * Calls a route of the REST API on behalf of a client of WebDriver, with its credential. A create
- * counts for the rate limit. Looks at what was created and stops do not: refused by that limit,
- * they would leave a session behind.
+ * Calls a route of the REST API on behalf of a client of WebDriver, with its credential. None
+ * counts for the rate limit: New Session has paid for its create, and looks and stops that are
+ * refused would leave a session behind.
  */
 export type InnerRequests = (
   method: 'GET' | 'POST' | 'DELETE',
@@ -20,8 +21,6 @@ export type InnerRequests = (
   body?: object,
 ) => Promise<InnerAnswer>;
 
-/** What a look and a stop cost. */
-const PAID = 1;
 /** A create answers by then: only after it New Session sees that its client has left. */
 const CREATE_WAIT_MS = 15_000;
 
@@ -38,8 +37,8 @@ export function innerRequests(server: FastifyInstance, request: FastifyRequest):
   };
   const named = { via: 'webdriver', ...(client === undefined ? {} : { client }) } as const;
   return async (method, url, body) => {
-    const bounds = method === 'POST' ? { createWaitMs: CREATE_WAIT_MS } : { paid: PAID };
-    const door = { ...named, ...bounds };
+    const wait = method === 'POST' ? { createWaitMs: CREATE_WAIT_MS } : {};
+    const door = { ...named, ...wait, paid: COST_MAX };
     const payload = body === undefined ? {} : { payload: body };
     const sent = { method, url, headers, remoteAddress: request.ip, ...payload };
     const answer = await throughDoor(door, () => server.inject(sent));

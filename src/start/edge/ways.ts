@@ -4,7 +4,7 @@ import { STOP_WITHIN_MS } from '#src/features/pages/one-call.ts';
 import { RETRY_MS } from '#src/roles/api/routes/operator/dead-letters.ts';
 import { SAVED_WITHIN_MS } from '#src/features/profiles/routes/save-profile.post.ts';
 import { TIMEOUT_MAX_MS } from '#src/features/pages/routes/page-call.ts';
-import { COMMAND_MS } from '#src/features/webdriver/pass-command.ts';
+import { COMMAND_MS } from '#src/features/webdriver/drivers.ts';
 import { UPLOAD_BYTES_MAX } from '#src/browsers/extensions/read-extension.ts';
 import { SLOWEST } from '#src/kernel/foreign/pace.ts';
 import { BODY_BYTES_MAX as COMMAND_BYTES_MAX } from '#src/roles/gateway/webdriver/body.ts';

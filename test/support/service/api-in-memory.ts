@@ -69,7 +69,7 @@ const usual = {
 /** Limits of files. */
 export const FILE_BYTES_MAX = 1024 ** 2;
 /** Places of transfers; an organization has a third of them. */
-const TRANSFERS = { upload: 12, download: 12, extension: 4 };
+const TRANSFERS = { upload: 12, download: 12, extension: 4, command: 3 };
 const TRANSFER_WAIT_MS = 100;
 export const FILES_RETAIN_MS = 24 * 3_600_000;
 /** How long clients of the MCP server may be away. */

@@ -5,7 +5,7 @@ import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 useVirtualTime();
 
-const PLACES = { upload: 6, download: 6, extension: 3 };
+const PLACES = { upload: 6, download: 6, extension: 3, command: 3 };
 const FULL = { code: 'UNAVAILABLE', context: { part: 'transfers' }, retryAfterSeconds: 5 };
 
 async function place(taken: Promise<Disposable | object>): Promise<Disposable> {
@@ -54,8 +54,10 @@ test('where others have all places, it is the service that is full', async () =>
 
 test('the places follow from the memory and from what a put has of it', () => {
   const [MIB, GIB] = [1024 ** 2, 1024 ** 3];
-  expect(placesFor(32 * MIB, 2 * GIB)).toEqual({ upload: 16, download: 256, extension: 4 });
-  expect(placesFor(2.5 * MIB, GIB)).toEqual({ upload: 102, download: 128, extension: 4 });
+  const large = { upload: 16, download: 256, extension: 4, command: 128 };
+  expect(placesFor(32 * MIB, 2 * GIB)).toEqual(large);
+  const small = { upload: 102, download: 128, extension: 4, command: 64 };
+  expect(placesFor(2.5 * MIB, GIB)).toEqual(small);
   expect(placesFor(32 * MIB, 256 * MIB)).toMatchObject({ upload: 4, download: 32 });
   expect(placesFor(1, 64 * GIB).upload).toBe(256);
 });

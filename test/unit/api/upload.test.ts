@@ -22,7 +22,7 @@ let objects: ReturnType<typeof createMemoryObjectStore>;
 let transfers: Transfers;
 beforeEach(() => {
   objects = createMemoryObjectStore();
-  transfers = createTransfers({ upload: 60, download: 1, extension: 1 });
+  transfers = createTransfers({ upload: 60, download: 1, extension: 1, command: 1 });
 });
 
 /** Uploads a file to a session whose server gives these answers to `place`, one after the other. */

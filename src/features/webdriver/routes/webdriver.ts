@@ -1,19 +1,21 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { errors, reject, type ErrorName } from '#src/kernel/errors.ts';
+import { errors, isRejection, reject, type ErrorName } from '#src/kernel/errors.ts';
 import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 import { createLocalLimiter, secondsToReset } from '#src/kernel/http/rate-window.ts';
 import type { ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { takeAnyBody } from '#src/roles/api/http/any-body.ts';
-import { readText, Unreadable } from '#src/roles/api/http/body-coding.ts';
+import { readText } from '#src/roles/api/http/body-coding.ts';
 import { goneSignal } from '#src/roles/api/http/client-gone.ts';
+import { costs } from '#src/roles/api/http/cost.ts';
 import { sendRejection } from '#src/roles/api/http/error-response.ts';
 import type { ApiServer } from '#src/roles/api/http/route.ts';
+import { holdBody } from '../arriving-body.ts';
 import { readCapabilities } from '../capabilities.ts';
 import type { Drivers } from '../drivers.ts';
 import { innerRequests } from '../inner-requests.ts';
 import { newSession } from '../new-session.ts';
-import { passCommand, sendWebDriver } from '../pass-command.ts';
+import { passCommand, refuseCommand, sendWebDriver } from '../pass-command.ts';
 import { parseWebDriverId } from '../session-id.ts';
 import { webDriverError, webDriverRejection } from '../webdriver-error.ts';
 import { downloads } from './downloads.ts';
@@ -24,7 +26,7 @@ export type WebDriverParts = {
   /** Where a gateway takes the commands of a caller whose credential was just checked. */
   driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
 };
-type Needed = Pick<ApiDependencies, 'log'> & WebDriverParts;
+type Needed = Pick<ApiDependencies, 'log' | 'transfers'> & WebDriverParts;
 
 export const PREFIX = '/wd/hub';
 const SESSION = `${PREFIX}/session/`;
@@ -37,11 +39,15 @@ const ALL_METHODS = [...METHODS, 'PUT', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE'] as 
 /** W3C's clients send any query. */
 const querystring = Type.Object({});
 const schema = { hide: true, querystring } as const;
-/** Of a New Session, which is held in memory as text. */
-const NEW_SESSION_BYTES_MAX = 1024 * 1024;
-const NEW_SESSION_TOO_LARGE =
-  'A New Session may have 1 MiB. An extension is uploaded by POST /api/extensions, and named in ' +
-  '`extensions` of bss:options.';
+/** Of a New Session, which is held in memory. */
+const NEW_SESSION = {
+  bytesMax: 1024 * 1024,
+  tooLarge:
+    'A New Session may have 1 MiB. An extension is uploaded by POST /api/extensions, and named ' +
+    'in `extensions` of bss:options.',
+};
+/** What is asked of a session is written as JSON again, by calls within calls. */
+const DEPTH_MAX = 64;
 /**
  * Of one organization in a minute, at this process. The units of a tier do not refuse them: a
  * script that has used these up would leave its session behind.
@@ -66,24 +72,17 @@ export function webDriver(server: ApiServer, dependencies: ApiDependencies & Web
     handler: (_request, reply) =>
       reply.send({ value: { ready: true, message: 'Sessions are created with an API key.' } }),
   });
-  // Scopes of their own, as W3C asks for no Content-Type: here a body of any type is JSON,
+  downloads(server, dependencies);
+  // Scopes of their own, as W3C asks for no Content-Type: here a body of any type is taken.
   server.register(async (scope) => {
-    takeAnyBody(scope, 'buffer');
+    takeAnyBody(scope, 'stream');
     scope.route({
       method: 'POST',
       url: `${PREFIX}/session`,
-      bodyLimit: NEW_SESSION_BYTES_MAX,
       schema,
-      // Its create is counted.
-      config: command,
-      errorHandler: refuseTooLarge,
+      config: { ...config, cost: costs.createSession },
       handler: (request, reply) => begin(server, dependencies, request, reply),
     });
-  });
-  downloads(server, dependencies);
-  // and here it is passed on as it arrives.
-  server.register(async (scope) => {
-    takeAnyBody(scope, 'stream');
     passCommands(scope.withTypeProvider(), server, dependencies);
   });
   // What no other route takes, with a body of any type.
@@ -102,7 +101,7 @@ export function webDriver(server: ApiServer, dependencies: ApiDependencies & Web
 }
 
 function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed): void {
-  const { drivers, driverUrl } = dependencies;
+  const { driverUrl } = dependencies;
   const params = Type.Object({ id: Type.String() });
   const takeQuit = createLocalLimiter(Date.now);
   scope.route({
@@ -135,19 +134,22 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
         driverUrl: driverUrl(organizationId, session.sessionId, keyHash),
         path: `/session/${session.driverId}${DRIVERS_OWN[rest] ?? rest}`,
       };
-      return passCommand(drivers, to, request, reply);
+      return passCommand(dependencies, to, request, reply);
     },
   });
 }
 
+/** Its units were taken before its body was read, for what is refused and for its create. */
 async function begin(
   server: ApiServer,
-  { drivers, driverUrl, log }: Needed,
+  dependencies: Needed,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const wanted = readCapabilities(jsonOf(request.body));
-  if ('status' in wanted) return refuse(request, reply, wanted);
+  const { drivers, driverUrl, log } = dependencies;
+  const wanted = await readWanted(dependencies, request);
+  if (isRejection(wanted)) return refuseCommand(reply, wanted);
+  if ('status' in wanted) return sendWebDriver(reply, wanted);
   const { organizationId, keyHash } = request.caller;
   const { retryAfter, ...answer } = await newSession(wanted, {
     inner: innerRequests(server, request),
@@ -158,6 +160,13 @@ async function begin(
   });
   if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
   return sendWebDriver(reply, answer);
+}
+
+async function readWanted({ transfers }: Needed, request: FastifyRequest) {
+  const held = await holdBody(request, transfers, NEW_SESSION);
+  if (isRejection(held)) return held;
+  using body = held;
+  return readCapabilities(jsonOf(body.bytes));
 }
 
 /** What goes no further costs a unit: nothing else bounds how often it is sent. */
@@ -197,13 +206,15 @@ function isCommand(path: string): boolean {
   return !path.split('/').some((segment) => DOTS.test(segment));
 }
 
-/** W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none, or too much. */
-function jsonOf(body: unknown): unknown {
+/**
+ * W3C has JSON in UTF-8, whatever a client says that it is. Undefined: it is none, or too much.
+ * @throws Unreadable where it is no UTF-8
+ */
+function jsonOf(body: Buffer): unknown {
+  const text = readText(body, undefined);
   try {
-    const text = readText(Buffer.isBuffer(body) ? body : Buffer.alloc(0), undefined);
-    return parseForeignJson(text, { bytesMax: NEW_SESSION_BYTES_MAX });
-  } catch (error) {
-    if (error instanceof Unreadable) throw error;
+    return parseForeignJson(text, { bytesMax: NEW_SESSION.bytesMax, depthMax: DEPTH_MAX });
+  } catch {
     return undefined;
   }
 }
@@ -227,12 +238,6 @@ function methodsOf(path: string): readonly string[] {
   const [, below] = /^\/session\/[^/]+(.*)$/.exec(path) ?? [];
   if (below === undefined) return [];
   return below === '' ? ['DELETE'] : isCommand(below) ? METHODS : [];
-}
-
-/** The refusal of a body that is too large names the bound, and what can be done. */
-function refuseTooLarge(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  if (error.code !== 'FST_ERR_CTP_BODY_TOO_LARGE') throw error;
-  sendRejection(reply, reject('PAYLOAD_TOO_LARGE', {}, { message: NEW_SESSION_TOO_LARGE }));
 }
 
 function tooManyQuits(retryAfterSeconds: number) {

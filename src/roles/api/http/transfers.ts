@@ -3,8 +3,11 @@ import { createPlaces } from '#src/kernel/async/places.ts';
 import { createFairSlots, type FairSlots } from '#src/kernel/async/fair-slots.ts';
 import { reject, type Rejection } from '#src/kernel/errors.ts';
 
-/** What is transferred; each kind has places of its own. */
-export type TransferKind = 'upload' | 'download' | 'extension';
+/**
+ * What is transferred; each kind has places of its own. `command`: a body of WebDriver that is held
+ * in memory.
+ */
+export type TransferKind = 'upload' | 'download' | 'extension' | 'command';
 
 /** The transfers of this process that are under way: what they hold in memory has a bound. */
 export type Transfers = {
@@ -20,6 +23,8 @@ export type TransferPlaces = Record<TransferKind, number>;
 
 /** Of a client that reads slowly: four pieces of 256 KiB that were asked for ahead. */
 const DOWNLOAD_BYTES = 1024 ** 2;
+/** A body of 1 MiB, and what is made of it. */
+const COMMAND_BYTES = 2 * 1024 ** 2;
 const PLACES_MIN = 4;
 const PLACES_MAX = 256;
 /** Each has 20 MB here, 20 MB in the process that reads it, and the memory of a put. */
@@ -29,7 +34,8 @@ const WAIT_MS = 10_000;
 const RETRY = { retryAfterSeconds: 5 };
 
 /**
- * As many as a quarter of the memory holds of uploads, and an eighth of downloads.
+ * As many as a quarter of the memory holds of uploads, an eighth of downloads and an eighth of
+ * commands.
  * @param putBytes what a put of the object store may have in memory
  */
 export function placesFor(
@@ -40,6 +46,7 @@ export function placesFor(
     upload: placesIn(memoryBytes / 4, putBytes),
     download: placesIn(memoryBytes / 8, DOWNLOAD_BYTES),
     extension: EXTENSIONS,
+    command: placesIn(memoryBytes / 8, COMMAND_BYTES),
   };
 }
 
@@ -49,7 +56,12 @@ function placesIn(memoryBytes: number, eachBytes: number): number {
 
 /** @param waitMs how long a transfer waits for a place */
 export function createTransfers(places: TransferPlaces, waitMs = WAIT_MS): Transfers {
-  const of = { upload: kind('upload'), download: kind('download'), extension: kind('extension') };
+  const of = {
+    upload: kind('upload'),
+    download: kind('download'),
+    extension: kind('extension'),
+    command: kind('command'),
+  };
 
   function kind(name: TransferKind) {
     const slots = places[name];
