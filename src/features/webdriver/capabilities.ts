@@ -57,9 +57,13 @@ const IGNORED_LENGTH_MAX = 100;
 
 /**
  * Chooses the first alternative that can be had, by W3C's algorithm.
+ * @param versions of the browsers that servers launch; `unknown` and the like may be any
  * @returns the error that a client gets, where none can
  */
-export function readCapabilities(body: unknown): Wanted | WebDriverAnswer {
+export function readCapabilities(
+  body: unknown,
+  versions: readonly string[] = [],
+): Wanted | WebDriverAnswer {
   const merged = mergeCapabilities(isRecord(body) ? body['capabilities'] : undefined);
   if (typeof merged === 'string') return webDriverError('invalid argument', `${merged}.`);
   const refusals = new Set<string>();
@@ -69,7 +73,7 @@ export function readCapabilities(body: unknown): Wanted | WebDriverAnswer {
     const options = asked['goog:chromeOptions'];
     const chrome = read.get(options) ?? readChromeOptions(options);
     read.set(options, chrome);
-    const wanted = match(asked, chrome);
+    const wanted = mismatchOfVersion(asked, versions) ?? match(asked, chrome);
     if (typeof wanted !== 'string') return wanted;
     refusals.add(wanted);
   }
@@ -102,6 +106,17 @@ function match(asked: Capabilities, chrome: ChromeOptions | string): Wanted | st
       .slice(0, IGNORED_MAX)
       .map((name) => name.slice(0, IGNORED_LENGTH_MAX)),
   };
+}
+
+/** Why no server has the version that is asked for; null: one has it, or may have it. */
+function mismatchOfVersion(
+  { browserVersion }: Capabilities,
+  versions: readonly string[],
+): string | null {
+  const major = majorOf(browserVersion);
+  const mayBe = (version: string) => [major, null].includes(majorOf(version));
+  if (major === null || versions.length === 0 || versions.some(mayBe)) return null;
+  return `browserVersion is ${[...new Set(versions)].join(' or ')} here`;
 }
 
 /** `stable`, `latest` and the like are what there is. */

@@ -99,7 +99,7 @@ function plain(written: string): string {
   return written.replaceAll(/\\[nr]/g, '').replaceAll('\\/', '/');
 }
 
-/** Replaces in a header of the zip what chromedriver would; false: there is nothing. */
+/** Changes the name in a header of the zip; false: chromedriver keeps it, or no header is there. */
 function keepName(zip: Buffer, at: number, header: typeof LOCAL): boolean {
   if (at < 0 || at + header.nameAt > zip.length || zip.readUInt32LE(at) !== header.signature)
     return false;

@@ -81,7 +81,7 @@ test('a small body whose length is known has no place, and one that is too large
 function gatewayOf(answer: () => void = () => undefined): Drivers {
   return {
     async send(_url, { body }) {
-      if (body.from instanceof Readable) for await (const _piece of body.from);
+      if (body.from instanceof Readable) await body.from.toArray();
       answer();
       return { response: {} as never, isDrivers: true };
     },

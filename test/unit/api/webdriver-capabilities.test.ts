@@ -285,3 +285,31 @@ describe('a New Session of 1 MiB takes no more than its bytes:', () => {
     expect(ignored).toHaveLength(100);
   });
 });
+
+describe('a version of the browser', () => {
+  const firstMatch = [
+    { browserVersion: '99', pageLoadStrategy: 'none' },
+    { browserVersion: '150.0', pageLoadStrategy: 'eager' },
+  ];
+  const read = (versions: string[], asked: object[] = firstMatch) =>
+    readCapabilities({ capabilities: { firstMatch: asked } }, versions);
+
+  test('that no server has is no match: the next alternative is taken', () => {
+    const chosen = { driver: { pageLoadStrategy: 'eager' }, majorVersion: '150' };
+    expect(read(['150.0.7871.12', '149.0.1.2'])).toMatchObject(chosen);
+  });
+
+  test('that no server has in any alternative makes no session', () => {
+    const message = expect.stringContaining('browserVersion is 148.0.1.2 or 15.0.1.2 here');
+    expect(read(['148.0.1.2', '148.0.1.2', '15.0.1.2'])).toMatchObject({
+      status: 500,
+      body: { value: { error: 'session not created', message } },
+    });
+  });
+
+  test('is seen later where a server’s is not known, or none is there', () => {
+    for (const versions of [[], ['simulated'], ['148.0.1.2', 'unknown']])
+      expect(read(versions)).toMatchObject({ driver: { pageLoadStrategy: 'none' } });
+    expect(read(['148.0.1.2'], [{ browserVersion: 'stable' }])).toMatchObject({ ignored: [] });
+  });
+});

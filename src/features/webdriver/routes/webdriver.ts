@@ -1,5 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { ServerState } from '#events/server.ts';
+import { projectionId } from '#projections/projection.ts';
+import { liveServers, servers } from '#projections/servers.ts';
+import { readList } from '#projections/store/queries.ts';
+import { keptBriefly } from '#src/kernel/async/kept-briefly.ts';
 import { errors, isRejection, reject, type ErrorName } from '#src/kernel/errors.ts';
 import { parseForeignJson } from '#src/kernel/foreign/foreign-json.ts';
 import { createLocalLimiter, secondsToReset } from '#src/kernel/http/rate-window.ts';
@@ -27,6 +32,7 @@ export type WebDriverParts = {
   driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
 };
 type Needed = Pick<ApiDependencies, 'log' | 'transfers'> & WebDriverParts;
+type Versions = { readVersions: () => Promise<string[]> };
 
 export const PREFIX = '/wd/hub';
 const SESSION = `${PREFIX}/session/`;
@@ -46,6 +52,9 @@ const NEW_SESSION = {
     'A New Session may have 1 MiB. An extension is uploaded by POST /api/extensions, and named ' +
     'in `extensions` of bss:options.',
 };
+/** How long the versions of the servers' browsers are taken for these. */
+const VERSIONS_MS = 1_000;
+const SERVERS_MAX = 1_000;
 /** What is asked of a session is written as JSON again, by calls within calls. */
 const DEPTH_MAX = 64;
 /**
@@ -73,6 +82,8 @@ export function webDriver(server: ApiServer, dependencies: ApiDependencies & Web
       reply.send({ value: { ready: true, message: 'Sessions are created with an API key.' } }),
   });
   downloads(server, dependencies);
+  const versions = keptBriefly<string[]>(VERSIONS_MS);
+  const readVersions = () => versions('', () => liveVersions(dependencies.views));
   // Scopes of their own, as W3C asks for no Content-Type: here a body of any type is taken.
   server.register(async (scope) => {
     takeAnyBody(scope, 'stream');
@@ -81,7 +92,7 @@ export function webDriver(server: ApiServer, dependencies: ApiDependencies & Web
       url: `${PREFIX}/session`,
       schema,
       config: { ...config, cost: costs.createSession },
-      handler: (request, reply) => begin(server, dependencies, request, reply),
+      handler: (request, reply) => begin(server, { ...dependencies, readVersions }, request, reply),
     });
     passCommands(scope.withTypeProvider(), server, dependencies);
   });
@@ -142,7 +153,7 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
 /** Its units were taken before its body was read, for what is refused and for its create. */
 async function begin(
   server: ApiServer,
-  dependencies: Needed,
+  dependencies: Needed & Versions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -162,11 +173,18 @@ async function begin(
   return sendWebDriver(reply, answer);
 }
 
-async function readWanted({ transfers }: Needed, request: FastifyRequest) {
+async function readWanted({ transfers, readVersions }: Needed & Versions, request: FastifyRequest) {
+  const versions = await readVersions();
   const held = await holdBody(request, transfers, NEW_SESSION);
   if (isRejection(held)) return held;
   using body = held;
-  return readCapabilities(jsonOf(body.bytes));
+  return readCapabilities(jsonOf(body.bytes), versions);
+}
+
+/** The versions of the browsers that new sessions get; a server may not know its own. */
+async function liveVersions(views: ApiDependencies['views']): Promise<string[]> {
+  const live = await readList<ServerState>(views, projectionId(servers), liveServers, SERVERS_MAX);
+  return live.map(({ browser }) => browser?.version ?? 'unknown');
 }
 
 /** What goes no further costs a unit: nothing else bounds how often it is sent. */

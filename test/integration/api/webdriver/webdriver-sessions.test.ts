@@ -3,6 +3,8 @@ import { createServer, request as send, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { projectionId } from '#projections/projection.ts';
+import { liveServers, servers } from '#projections/servers.ts';
 import type { Wanted } from '#src/features/webdriver/capabilities.ts';
 import { createDrivers } from '#src/features/webdriver/drivers.ts';
 import type { InnerAnswer, InnerRequests } from '#src/features/webdriver/inner-requests.ts';
@@ -75,6 +77,25 @@ test('a create waits for its browser no longer than its door lets it', async () 
     await throughDoor({ via: 'webdriver', createWaitMs: 600_000 }, create),
   ];
   expect(answers.map(({ body }) => body.status)).toEqual(['active', 'creating', 'active']);
+});
+
+test('a version that no live server has makes no session', async () => {
+  const server = { id: 'srv_1', status: 'live', browser: { version: '150.0.7871.12' } };
+  await using app = await startApp((views) => ({
+    ...views,
+    page: (projection, query, ...rest) =>
+      query.lists[0] === liveServers && projection === projectionId(servers)
+        ? Promise.resolve({ items: JSON.stringify(server), total: 1, checkpoint: 1 })
+        : views.page(projection, query, ...rest),
+  }));
+  const capabilities = { alwaysMatch: { browserVersion: '99' } };
+  const begun = await app.request('POST', '/wd/hub/session', { capabilities });
+  const message = expect.stringContaining('browserVersion is 150.0.7871.12 here');
+  expect(begun).toMatchObject({
+    status: 500,
+    body: { value: { error: 'session not created', message } },
+  });
+  expect((await app.request('GET', '/api/sessions')).body.sessions).toEqual([]);
 });
 
 test('a command whose path has dots for a segment is none', async () => {
