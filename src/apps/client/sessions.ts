@@ -122,7 +122,9 @@ type BesideIt = SessionFiles & SessionRecordings & SessionSteering;
 export type Sessions = BesideIt & {
   /**
    * Creates a session and waits until it is active, unless `waitMs` is 0. A session that does not
-   * become active is stopped. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
+   * become active is stopped, and so is one that may have been made by a create that was aborted or
+   * got no answer, unless it had a key of the caller, who may repeat it. That takes at most 40 s.
+   * @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED if it does not become active
    */
   create(asked?: CreateSession, options?: CreateOptions): Promise<LiveSession>;
   get(id: string, options?: CallOptions): Promise<LiveSession>;
@@ -176,6 +178,45 @@ export type ListQuery = {
 export type HistoryQuery = { limit?: number; after?: number };
 
 const WAIT_MS = 120_000;
+const CREATE = { method: 'POST', path: '/api/sessions' } as const;
+const RESPOND_ASYNC = { prefer: 'respond-async' };
+/**
+ * For stopping the session of a failed create, longer than the longest Retry-After that is waited
+ * for; after it the session runs until its own end.
+ */
+const TAKE_BACK_MS = 40_000;
+
+/** @see Sessions.create */
+async function createAndWait(
+  requester: Requester,
+  sessions: Sessions,
+  asked: CreateSession = {},
+  { waitMs = WAIT_MS, ...options }: CreateOptions = {},
+): Promise<LiveSession> {
+  options.signal?.throwIfAborted();
+  const { idempotencyKey = crypto.randomUUID() } = options;
+  const create: Request = { ...CREATE, body: asked, idempotencyKey };
+  let session: Session | null = null;
+  try {
+    const headers = waitMs === 0 ? RESPOND_ASYNC : {};
+    session = await requester.json<Session>({ ...options, ...create, headers });
+    if (waitMs === 0 || session.status === 'active') return withMethods(sessions, session);
+    return await sessions.waitUntilActive(session.id, { ...options, waitMs });
+  } catch (error) {
+    // The caller gets the error and not the session's id, so it could not stop the session.
+    const signal = AbortSignal.timeout(TAKE_BACK_MS);
+    const isUnknown = !(error instanceof ServiceError) && options.idempotencyKey === undefined;
+    try {
+      // Without an answer there may be one: the key names it when it is asked again.
+      if (session === null && isUnknown)
+        session = await requester.json<Session>({ ...create, headers: RESPOND_ASYNC, signal });
+      if (session !== null) await sessions.stop(session.id, { signal });
+    } catch {
+      // What the caller has to know is why there is no session.
+    }
+    throw error;
+  }
+}
 
 /** How to connect to a session. */
 function createAccess(
@@ -195,25 +236,7 @@ function createAccess(
 
 export function createSessions(requester: Requester): Sessions {
   const sessions: Sessions = {
-    async create(asked = {}, { waitMs = WAIT_MS, ...options } = {}) {
-      const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
-      const session = await requester.json<Session>({
-        method: 'POST',
-        path: '/api/sessions',
-        body: asked,
-        ...options,
-        idempotencyKey,
-        ...(waitMs === 0 ? { headers: { prefer: 'respond-async' } } : {}),
-      });
-      if (waitMs === 0 || session.status === 'active') return withMethods(sessions, session);
-      try {
-        return await sessions.waitUntilActive(session.id, { ...options, waitMs });
-      } catch (error) {
-        // The caller gets the error and not the session's id, so it could not stop the session.
-        await sessions.stop(session.id).catch(() => undefined);
-        throw error;
-      }
-    },
+    create: (asked, options) => createAndWait(requester, sessions, asked, options),
     async get(id, options) {
       return withMethods(
         sessions,

@@ -8,6 +8,7 @@ import {
   sayNothing,
   saySome,
   startScripted,
+  type Asked,
 } from '#test/support/clients/scripted-service.ts';
 
 const SESSION = { id: 'ses_1', status: 'active', cdp_url: 'ws://h/devtools/browser/t' };
@@ -119,6 +120,63 @@ test('a session that does not become active is stopped, and create throws', asyn
   const creating = service.client.sessions.create({}, { waitMs: 100 });
   await expect(creating).rejects.toMatchObject({ error: 'SESSION_NOT_READY', code: 409 });
   expect(service.asked.at(-1)).toMatchObject({ method: 'DELETE', url: '/api/sessions/ses_1' });
+});
+
+describe('a create without an answer', () => {
+  const made = json(201, { ...SESSION, status: 'creating' });
+  const stopped = json(200, { message: 'stopped', session_id: 'ses_1' });
+
+  /** The create, the same with its key, and the end of what it made. */
+  function expectTakenBack([create, again, stop, ...more]: Asked[]) {
+    const key = create?.headers['idempotency-key'];
+    expect(again).toMatchObject({
+      method: 'POST',
+      url: '/api/sessions',
+      body: '{"duration":"30m"}',
+      headers: { 'idempotency-key': key, prefer: 'respond-async' },
+    });
+    expect(stop).toMatchObject({ method: 'DELETE', url: '/api/sessions/ses_1' });
+    expect(more).toEqual([]);
+  }
+
+  it('because it is aborted leaves no session', async () => {
+    await using service = await startScripted([sayNothing, made, stopped]);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const creating = service.client.sessions.create({ duration: '30m' }, { signal });
+    await expect.poll(() => service.asked.length).toBe(1);
+    stop.abort(new Error('enough'));
+    await expect(creating).rejects.toThrow('enough');
+    expectTakenBack(service.asked);
+  });
+
+  it('because it was lost leaves no session', async () => {
+    await using service = await startScripted([hangUp, made, stopped], { retriesMax: 0 });
+    const creating = service.client.sessions.create({ duration: '30m' }, { waitMs: 0 });
+    await expect(creating).rejects.toThrow(NoAnswer);
+    expectTakenBack(service.asked);
+  });
+
+  it('has the error of the create also where its session cannot be taken back', async () => {
+    const answers = [hangUp, refuse(401, 'UNAUTHORIZED')];
+    await using service = await startScripted(answers, { retriesMax: 0 });
+    await expect(service.client.sessions.create()).rejects.toThrow(NoAnswer);
+    expect(service.asked.length).toBe(2);
+  });
+
+  it('is left to a caller whose key it has', async () => {
+    await using service = await startScripted([hangUp], { retriesMax: 0 });
+    const creating = service.client.sessions.create({}, { idempotencyKey: 'mine' });
+    await expect(creating).rejects.toMatchObject({ idempotencyKey: 'mine' });
+    expect(service.asked.length).toBe(1);
+  });
+
+  it('asks for nothing where its signal was aborted before', async () => {
+    await using service = await startScripted([]);
+    const signal = AbortSignal.abort(new Error('enough'));
+    await expect(service.client.sessions.create({}, { signal })).rejects.toThrow('enough');
+    expect(service.asked).toEqual([]);
+  });
 });
 
 test('with waitMs 0 a session is returned before it is active', async () => {
