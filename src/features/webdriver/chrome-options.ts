@@ -1,5 +1,6 @@
 import { isRecord } from '#src/kernel/http/webdriver-capabilities.ts';
 import { permissionNames } from '#src/roles/api/schemas/emulation.ts';
+import { CreateSessionBody } from '#src/roles/api/schemas/requests.ts';
 import { localeOf } from '#src/roles/api/sessions/locale.ts';
 
 /** What `goog:chromeOptions` asks of a session. */
@@ -60,11 +61,7 @@ const APPLIED: Readonly<Record<string, Apply>> = {
     session['user_agent'] = value;
     return true;
   },
-  'window-size': (value, { session }) => {
-    const [width, height] = value.split(/[,x]/).map(Number);
-    session['viewport'] = { width, height };
-    return true;
-  },
+  'window-size': (value, { session }) => takeSize(value, session),
 };
 
 /** A setting that allows something to all pages, as a permission. */
@@ -164,6 +161,23 @@ function sizeOf(value: unknown): number {
   return typeof value === 'number' && value > 0 && value < SIZE_MAX ? value : 0;
 }
 const SIZE_MAX = 10_000;
+
+/** A size that no screen has becomes the nearest one, as pages are often to be seen whole. */
+function takeSize(value: string, session: Record<string, unknown>): boolean {
+  const asked = /^(\d+) *[,x] *(\d+)$/.exec(value.trim())?.slice(1).map(Number);
+  if (asked === undefined) return false;
+  const [width = 0, height = 0] = asked;
+  const viewport = { width: nearest(width, SCREEN.width), height: nearest(height, SCREEN.height) };
+  session['viewport'] = viewport;
+  return viewport.width === width && viewport.height === height;
+}
+const SCREEN: Record<'width' | 'height', Bounds> = CreateSessionBody.properties.viewport.properties;
+/** As JSON Schema has them. */
+type Bounds = { type: 'integer'; minimum?: number; maximum?: number };
+
+function nearest(value: number, { minimum = 0, maximum = Infinity }: Bounds): number {
+  return Math.min(maximum, Math.max(minimum, value));
+}
 
 function takeLocale(value: string, session: Record<string, unknown>): boolean {
   const tag = localeOf(value.trim());

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readCapabilities } from '#src/features/webdriver/capabilities.ts';
+import { readCapabilities, type Wanted } from '#src/features/webdriver/capabilities.ts';
 import { parseWebDriverId, webDriverId } from '#src/features/webdriver/session-id.ts';
 
 const always = (alwaysMatch: unknown) => readCapabilities({ capabilities: { alwaysMatch } });
@@ -213,6 +213,22 @@ test('a script with the defaults of Selenide and SeleniumBase gets its session',
       'goog:chromeOptions.prefs.download.default_directory',
       'goog:chromeOptions.prefs.intl.accept_languages',
     ],
+  });
+});
+
+test.each([
+  ['1920,5000', { width: 1920, height: 2160 }],
+  ['99999x1', { width: 3840, height: 240 }],
+  ['1,1080', { width: 320, height: 1080 }],
+  ['1920', undefined],
+  ['wide,high', undefined],
+  ['', undefined],
+])('a window of %j is as near to it as a screen can be, and named', (size, viewport) => {
+  const wanted = always({ 'goog:chromeOptions': { args: [`--window-size=${size}`] } });
+  expect(wanted).toMatchObject({ ignored: ['--window-size'] });
+  expect((wanted as Wanted).session).toEqual({
+    idle_timeout: '5m',
+    ...(viewport === undefined ? {} : { viewport }),
   });
 });
 

@@ -86,7 +86,6 @@ test.each([
   [{ pageLoadStrategy: 'Eager' }],
   [{ 'bss:options': { no_such: 1 } }],
   [{ 'bss:options': { duration: '1s' } }],
-  [{ 'goog:chromeOptions': { args: ['--window-size=1,1'] } }],
 ])('an invalid capability makes no session: %j', async (alwaysMatch) => {
   const body = JSON.stringify({ capabilities: { alwaysMatch } });
   const answer = await ask('POST', '/wd/hub/session', { body });
