@@ -46,6 +46,11 @@ from browser_session_service.service import (
     AsyncService, NotReady, Service, ServiceError, checked)
 from browser_session_service.api.sessions import get_session, list_sessions, stop_session
 url, key = sys.argv[1:]
+def refusal(call):
+    try:
+        call()
+    except ServiceError as error:
+        return [error.error, error.code, error.context]
 `;
 
 describe('the Python client', () => {
@@ -106,11 +111,6 @@ print(json.dumps(asyncio.run(main())))
 
   it('raises a refusal with its name, code and context', async () => {
     const seen = await answerOf(`
-def refusal(call):
-    try:
-        call()
-    except ServiceError as error:
-        return [error.error, error.code, error.context]
 with Service(url, key) as service, Service(url, 'bss_dev_wrong') as stranger:
     print(json.dumps([
         refusal(lambda: checked(get_session.sync_detailed(client=service.client, id='ses_no'))),
@@ -122,6 +122,26 @@ with Service(url, key) as service, Service(url, 'bss_dev_wrong') as stranger:
       ['SESSION_NOT_FOUND', 404, { session_id: 'ses_no' }],
       ['INVALID_DURATION', 400, { duration: '99h' }],
       ['UNAUTHORIZED', 401, {}],
+    ]);
+  });
+
+  it('raises the refusal of a field that there is not, also inside another', async () => {
+    const seen = (await answerOf(`
+async def in_asyncio():
+    async with AsyncService(url, key) as service:
+        await service.create(durration='30m')
+with Service(url, key) as service:
+    print(json.dumps([
+        refusal(lambda: service.create(durration='30m')),
+        refusal(lambda: service.create(egress={'alow': ['a.com']})),
+        refusal(lambda: asyncio.run(in_asyncio())),
+    ]))
+`)) as unknown[];
+    for (const one of seen) expect(one).toMatchObject(['INVALID_REQUEST', 400, {}]);
+    expect(seen.map((one) => JSON.stringify(one))).toEqual([
+      expect.stringContaining('durration'),
+      expect.stringContaining('alow'),
+      expect.stringContaining('durration'),
     ]);
   });
 

@@ -20,7 +20,7 @@ import httpx
 
 from .api.sessions import create_session, get_session, stop_session
 from .client import AuthenticatedClient
-from .models import CreateSession, Problem, Session
+from .models import Problem, Session
 from .types import Response
 
 __all__ = ["AsyncService", "NotReady", "Service", "ServiceError", "checked"]
@@ -92,6 +92,16 @@ def _pause_after(response: Response[Any] | None, attempt: int) -> float | None:
     return max(pause, asked) if asked <= RETRY_AFTER_MAX else None
 
 
+class _Asked:
+    """The body of a create as it was asked: CreateSession leaves out what it does not know."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._fields
+
+
 def _client(url: str, api_key: str, options: dict[str, Any]) -> AuthenticatedClient:
     options.setdefault("timeout", httpx.Timeout(REQUEST_SECONDS))
     return AuthenticatedClient(base_url=url.rstrip("/"), token=api_key, **options)
@@ -126,7 +136,7 @@ class Service:
         interrupted, or gets no answer, it stops what it may have made.
         """
         key = str(uuid.uuid4())
-        asked = {"body": CreateSession.from_dict(fields), "idempotency_key": key}
+        asked = {"body": _Asked(fields), "idempotency_key": key}
         session: Session | None = None
         try:
             session = self._call(create_session, **asked)
@@ -199,7 +209,7 @@ class AsyncService:
     async def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
         """As Service.create; a cancel stops what it may have made, too."""
         key = str(uuid.uuid4())
-        asked = {"body": CreateSession.from_dict(fields), "idempotency_key": key}
+        asked = {"body": _Asked(fields), "idempotency_key": key}
         session: Session | None = None
         try:
             session = await self._call(create_session, **asked)
