@@ -41,9 +41,9 @@ async function answerOf(program: string): Promise<unknown> {
 }
 
 const PRELUDE = `
-import asyncio, json, sys
+import asyncio, httpx, json, sys
 from browser_session_service.service import (
-    AsyncService, NotReady, Service, ServiceError, checked)
+    AsyncService, NoAnswer, NotReady, Service, ServiceError, checked)
 from browser_session_service.api.sessions import get_session, list_sessions, stop_session
 url, key = sys.argv[1:]
 def refusal(call):
@@ -51,6 +51,23 @@ def refusal(call):
         call()
     except ServiceError as error:
         return [error.error, error.code, error.context]
+`;
+
+/** A proxy that answers some requests itself, by what `instead` has, and passes the others on. */
+const PROXY = `
+class Proxy(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    def __init__(self, *instead):
+        self.instead = list(instead)
+        self.sync, self.others = httpx.HTTPTransport(), httpx.AsyncHTTPTransport()
+    def handle_request(self, request):
+        return self.instead.pop(0) if self.instead else self.sync.handle_request(request)
+    async def handle_async_request(self, request):
+        if self.instead:
+            return self.instead.pop(0)
+        return await self.others.handle_async_request(request)
+def page(status):
+    return httpx.Response(status, html='<h1>A proxy</h1>')
+def pages(): return [page(503) for _ in range(4)]
 `;
 
 describe('the Python client', () => {
@@ -143,6 +160,89 @@ with Service(url, key) as service:
       expect.stringContaining('alow'),
       expect.stringContaining('durration'),
     ]);
+  });
+
+  it('asks again where a proxy answered', async () => {
+    const ids = (await answerOf(`${PROXY}
+def of_a_proxy(): return [page(503), page(520), httpx.Response(502, json={'message': 'no'})]
+def one():
+    proxy = Proxy(*of_a_proxy())
+    with Service(url, key, httpx_args={'transport': proxy}) as service:
+        with service.session() as session:
+            proxy.instead = [page(200), page(302), httpx.Response(500, json=[])]
+        assert proxy.instead == []
+        return session.id
+async def other():
+    proxy = Proxy(*of_a_proxy())
+    async with AsyncService(url, key, httpx_args={'transport': proxy}) as service:
+        async with service.session() as session:
+            proxy.instead = [page(200), page(302), httpx.Response(500, json=[])]
+        assert proxy.instead == []
+        return session.id
+print(json.dumps([one(), asyncio.run(other())]))
+`)) as string[];
+    for (const id of ids)
+      expect(await client.sessions.get(id)).toMatchObject({
+        status: expect.stringMatching(/^stopp/),
+      });
+  });
+
+  it('raises NoAnswer where only a proxy answers, or nobody does', async () => {
+    const seen = await answerOf(`${PROXY}
+def failure(call):
+    try:
+        call()
+    except NoAnswer as error:
+        return str(error)
+def of(*instead):
+    return Service(url, key, httpx_args={'transport': Proxy(*instead)})
+async def in_asyncio():
+    async with AsyncService(url, key, httpx_args={'transport': Proxy(*pages())}) as service:
+        await service.stop('ses_no')
+async def generated():
+    async with AsyncService(url, key, httpx_args={'transport': Proxy(page(520))}) as service:
+        await get_session.asyncio_detailed(client=service.client, id='ses_no')
+with of(*pages()) as service, of(page(502)) as once, \\
+        Service('http://127.0.0.1:1', key) as nobody:
+    print(json.dumps([
+        failure(lambda: service.stop('ses_no')),
+        failure(lambda: get_session.sync_detailed(client=once.client, id='ses_no')),
+        failure(lambda: nobody.create()),
+        failure(lambda: asyncio.run(in_asyncio())),
+        failure(lambda: asyncio.run(generated())),
+    ]))
+`);
+    const said = (status: number) => expect.stringMatching(RegExp(`status ${status} .*A proxy`));
+    const refused = expect.stringContaining('refused');
+    expect(seen).toEqual([said(503), said(502), refused, said(503), said(520)]);
+  });
+
+  it('raises a block’s own error, though its session could not be stopped', async () => {
+    const seen = (await answerOf(`${PROXY}
+def one():
+    proxy = Proxy()
+    with Service(url, key, httpx_args={'transport': proxy}) as service:
+        try:
+            with service.session() as session:
+                proxy.instead = pages()
+                raise KeyError('mine')
+        except KeyError as error:
+            service.stop(session.id)
+            return error.__notes__
+async def other():
+    proxy = Proxy()
+    async with AsyncService(url, key, httpx_args={'transport': proxy}) as service:
+        try:
+            async with service.session() as session:
+                proxy.instead = pages()
+                raise KeyError('mine')
+        except KeyError as error:
+            await service.stop(session.id)
+            return error.__notes__
+print(json.dumps([one(), asyncio.run(other())]))
+`)) as string[][];
+    const note = expect.stringMatching(/^ses_\S+ was not stopped: .*status 503/);
+    expect(seen).toEqual([[note], [note]]);
   });
 
   it('reads a picture as bytes', async () => {

@@ -10,11 +10,12 @@ other operation: ``list_sessions.sync(client=service.client)`` of ``browser_sess
 """
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
@@ -23,7 +24,7 @@ from .client import AuthenticatedClient
 from .models import Problem, Session
 from .types import Response
 
-__all__ = ["AsyncService", "NotReady", "Service", "ServiceError", "checked"]
+__all__ = ["AsyncService", "NoAnswer", "NotReady", "Service", "ServiceError", "checked"]
 
 #: Seconds for one request: longer than the service waits for a browser before it answers.
 REQUEST_SECONDS = 60.0
@@ -38,6 +39,8 @@ RETRY_AFTER_MAX = 30.0
 PAUSE_FIRST, PAUSE_MAX = 0.25, 8.0
 #: Pauses between two looks at a session that waits for its browser.
 LOOK_FIRST, LOOK_MAX = 0.25, 2.0
+#: What a generated call raises without an answer that it can read.
+UNANSWERED = (httpx.RequestError, json.JSONDecodeError, UnicodeDecodeError)
 LATER = frozenset(
     {
         "UNAVAILABLE",
@@ -48,8 +51,6 @@ LATER = frozenset(
     }
 )
 ENDED = frozenset({"stopping", "stopped", "failed"})
-
-Answer = TypeVar("Answer")
 
 
 class ServiceError(Exception):
@@ -62,6 +63,13 @@ class ServiceError(Exception):
         self.context: dict[str, Any] = problem.context.to_dict()
 
 
+class NoAnswer(httpx.TransportError):
+    """No answer of the service arrived: it was unreachable or too slow, or a proxy answered.
+
+    The request may have taken effect.
+    """
+
+
 class NotReady(Exception):
     """The session ended before it was active, or was not active in time; it has been stopped."""
 
@@ -71,25 +79,68 @@ class NotReady(Exception):
 
 
 def checked(response: Response[Any]) -> Any:
-    """What a generated call answered. Raises ServiceError if it is a refusal."""
+    """What a generated call answered. Raises ServiceError if it is a refusal, and NoAnswer."""
     if isinstance(response.parsed, Problem):
         raise ServiceError(response.parsed)
     if response.parsed is None and response.status_code >= 300:
-        text = response.content[:200].decode(errors="replace")
-        raise httpx.HTTPError(f"status {int(response.status_code)} without an error: {text}")
+        raise _not_ours(response.status_code, response.content)
     return response.parsed
 
 
-def _pause_after(response: Response[Any] | None, attempt: int) -> float | None:
+def _not_ours(status: int, content: bytes) -> NoAnswer:
+    text = content[:200].decode(errors="replace")
+    return NoAnswer(f"status {int(status)} without an error of the service: {text}")
+
+
+def _check_error(response: httpx.Response) -> None:
+    """Raises NoAnswer for an error that is none of the service; generated calls cannot read it."""
+    try:
+        Problem.from_dict(response.json())
+    except (ValueError, LookupError, TypeError) as error:
+        raise _not_ours(response.status_code, response.content) from error
+
+
+def _look(response: httpx.Response) -> None:
+    if response.is_error:
+        response.read()
+        _check_error(response)
+
+
+async def _look_async(response: httpx.Response) -> None:
+    if response.is_error:
+        await response.aread()
+        _check_error(response)
+
+
+def _backoff(attempt: int) -> float:
+    return min(PAUSE_MAX, PAUSE_FIRST * 2**attempt)
+
+
+def _pause_after(response: Response[Any], attempt: int, tries: int) -> float | None:
     """Seconds until the next try; None: the answer stands."""
-    pause = min(PAUSE_MAX, PAUSE_FIRST * 2**attempt)
-    if response is None:
-        return pause
     problem = response.parsed
-    if not isinstance(problem, Problem) or problem.error not in LATER:
+    if not isinstance(problem, Problem) or problem.error not in LATER or attempt + 1 == tries:
         return None
     asked = float(response.headers.get("retry-after", 0))
-    return max(pause, asked) if asked <= RETRY_AFTER_MAX else None
+    return max(_backoff(attempt), asked) if asked <= RETRY_AFTER_MAX else None
+
+
+def _pause_without(error: Exception, attempt: int, tries: int) -> float:
+    """Seconds until the next try of what got no answer. Raises NoAnswer after the last try."""
+    if attempt + 1 < tries:
+        return _backoff(attempt)
+    if isinstance(error, NoAnswer):
+        raise error
+    raise NoAnswer(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _noting(error: BaseException, session_id: str) -> Iterator[None]:
+    """Notes at the error that the session was not stopped: the error itself matters more."""
+    try:
+        yield
+    except Exception as failure:
+        error.add_note(f"{session_id} was not stopped: {failure!r}")
 
 
 class _Asked:
@@ -104,7 +155,10 @@ class _Asked:
 
 def _client(url: str, api_key: str, options: dict[str, Any]) -> AuthenticatedClient:
     options.setdefault("timeout", httpx.Timeout(REQUEST_SECONDS))
-    return AuthenticatedClient(base_url=url.rstrip("/"), token=api_key, **options)
+    client = AuthenticatedClient(base_url=url.rstrip("/"), token=api_key, **options)
+    client.get_httpx_client().event_hooks["response"].append(_look)
+    client.get_async_httpx_client().event_hooks["response"].append(_look_async)
+    return client
 
 
 class Service:
@@ -126,13 +180,16 @@ class Service:
         session = self.create(wait=wait, **fields)
         try:
             yield session
-        finally:
-            self.stop(session.id)
+        except BaseException as error:
+            with _noting(error, session.id):
+                self.stop(session.id)
+            raise
+        self.stop(session.id)
 
     def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
         """Creates a session and waits at most ``wait`` seconds until it is active.
 
-        Raises ServiceError, or NotReady; then the session has been stopped. Where it is
+        Raises ServiceError, NoAnswer, or NotReady; then the session has been stopped. Where it is
         interrupted, or gets no answer, it stops what it may have made.
         """
         key = str(uuid.uuid4())
@@ -150,7 +207,8 @@ class Service:
         except BaseException as error:
             # The caller has no id by which to stop it.
             if session is not None:
-                self.stop(session.id)
+                with _noting(error, session.id):
+                    self.stop(session.id)
             elif not isinstance(error, ServiceError):
                 self._take_back(asked)
             raise
@@ -169,16 +227,14 @@ class Service:
 
     def _call(self, operation: Any, *, tries: int = TRIES, **arguments: Any) -> Any:
         for attempt in range(tries):
-            response: Response[Any] | None = None
             try:
                 response = operation.sync_detailed(client=self.client, **arguments)
-            except httpx.TransportError:
-                if attempt + 1 == tries:
-                    raise
-            pause = _pause_after(response, attempt)
-            if response is not None and (pause is None or attempt + 1 == tries):
-                return checked(response)
-            time.sleep(pause or 0)
+                pause = _pause_after(response, attempt, tries)
+                if pause is None:
+                    return checked(response)
+            except UNANSWERED as error:
+                pause = _pause_without(error, attempt, tries)
+            time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
 
@@ -203,8 +259,11 @@ class AsyncService:
         session = await self.create(wait=wait, **fields)
         try:
             yield session
-        finally:
-            await asyncio.shield(self.stop(session.id))
+        except BaseException as error:
+            with _noting(error, session.id):
+                await asyncio.shield(self.stop(session.id))
+            raise
+        await asyncio.shield(self.stop(session.id))
 
     async def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
         """As Service.create; a cancel stops what it may have made, too."""
@@ -222,7 +281,8 @@ class AsyncService:
                 session = await self._call(get_session, id=session.id)
         except BaseException as error:
             if session is not None:
-                await asyncio.shield(self.stop(session.id))
+                with _noting(error, session.id):
+                    await asyncio.shield(self.stop(session.id))
             elif not isinstance(error, ServiceError):
                 await asyncio.shield(self._take_back(asked))
             raise
@@ -241,14 +301,12 @@ class AsyncService:
 
     async def _call(self, operation: Any, *, tries: int = TRIES, **arguments: Any) -> Any:
         for attempt in range(tries):
-            response: Response[Any] | None = None
             try:
                 response = await operation.asyncio_detailed(client=self.client, **arguments)
-            except httpx.TransportError:
-                if attempt + 1 == tries:
-                    raise
-            pause = _pause_after(response, attempt)
-            if response is not None and (pause is None or attempt + 1 == tries):
-                return checked(response)
-            await asyncio.sleep(pause or 0)
+                pause = _pause_after(response, attempt, tries)
+                if pause is None:
+                    return checked(response)
+            except UNANSWERED as error:
+                pause = _pause_without(error, attempt, tries)
+            await asyncio.sleep(pause)
         raise AssertionError("the last try returns or raises")
