@@ -16,8 +16,8 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
   /** Uploads under way, by their file's id: one that is asked for again goes on. */
   const placing = new Map<string, Promise<FileAnswer>>();
 
-  /** Uploads on their way by name; each counts until it is placed, or for a while. */
-  const coming = new Map<string, { bytes: number; until: number }>();
+  /** Uploads on their way by name; each counts until it is placed or dropped, or for a while. */
+  const coming = new Map<string, { fileId: string; bytes: number; until: number }>();
 
   function comingBeside(name: string): Coming {
     const all = { bytes: 0, files: 0 };
@@ -31,7 +31,7 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
     }
     return all;
   }
-  async function begin({ name, bytes }: Asked<'begin'>): Promise<FileAnswer> {
+  async function begin({ name, fileId, bytes }: Asked<'begin'>): Promise<FileAnswer> {
     const others = comingBeside(name);
     const excess = fileStore.excess(name, bytes ?? 0, others);
     if (excess !== null) {
@@ -39,8 +39,13 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
       return { kind: 'refused', ...excess };
     }
     const { bytesMax, limit } = fileStore.room(name, others);
-    coming.set(name, { bytes: bytes ?? 0, until: performance.now() + COMING_MS });
+    coming.set(name, { fileId, bytes: bytes ?? 0, until: performance.now() + COMING_MS });
     return { kind: 'begun', bytesMax, limit };
+  }
+  function drop({ name, fileId }: Asked<'drop'>): FileAnswer {
+    // Not a later upload of the same name.
+    if (coming.get(name)?.fileId === fileId) coming.delete(name);
+    return { kind: 'dropped' };
   }
 
   async function place({ name, fileId, bytes, sha256 }: Asked<'place'>): Promise<FileAnswer> {
@@ -79,6 +84,8 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
     switch (question.ask) {
       case 'begin':
         return begin(question);
+      case 'drop':
+        return drop(question);
       case 'place':
         return within(workingMs, placeOnce(question), (): FileAnswer => ({ kind: 'working' }));
       case 'remove': {
@@ -89,7 +96,7 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
   };
 }
 
-/** An upload that takes longer, or whose API was killed, holds room no more. */
+/** An upload that takes longer, or whose API was killed or is cut off, holds room no more. */
 const COMING_MS = 10 * 60_000;
 const FORGET_MS = 60_000;
 type Asked<Ask> = Extract<FileQuestion, { ask: Ask }>;

@@ -11,11 +11,18 @@ export type FileQuestion = {
   workloadId: string;
 } & (
   | {
-      /** May a file of this name be uploaded? */
+      /** May a file of this name be uploaded? It then holds room until `place` or `drop`. */
       ask: 'begin';
       name: string;
+      fileId: string;
       /** Its length; null: not known yet. */
       bytes: number | null;
+    }
+  | {
+      /** Gives back the room of an upload that will not be placed. */
+      ask: 'drop';
+      name: string;
+      fileId: string;
     }
   | {
       /**
@@ -39,6 +46,7 @@ export type FileQuestion = {
 export type FileAnswer =
   /** It may have so many bytes; `limit` is what a longer one would exceed. */
   | { kind: 'begun'; bytesMax: number; limit: FileLimit }
+  | { kind: 'dropped' }
   /** `path` is the file's in the browser's own file system; `at` when it was recorded. */
   | { kind: 'placed'; path: string; isNew: boolean; at: string }
   /** It takes longer than an answer may. */

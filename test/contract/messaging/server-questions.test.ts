@@ -153,7 +153,7 @@ describe.each(adapters)('questions to servers in $adapter', ({ open }) => {
   test('have an answer of their own kind: about files, which may fail, too', async () => {
     const asked: FileQuestion = {
       ...{ organizationId: 'acme', sessionId: 'ses_1', workloadId: 'wl_1' },
-      ...{ ask: 'begin', name: 'ä.txt', bytes: null },
+      ...{ ask: 'begin', name: 'ä.txt', fileId: 'fil_1', bytes: null },
     };
     const received: FileQuestion[] = [];
     const server = await serve(async () => ({ kind: 'not-here' }));

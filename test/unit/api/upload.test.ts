@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream';
-import { beforeEach, expect, it, test } from 'vitest';
+import { beforeEach, describe, expect, it, test } from 'vitest';
 import type { SessionState } from '#events/session.ts';
 import { createTransfers, type Transfers } from '#src/roles/api/http/transfers.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
+import { ObjectStoreFull } from '#src/kernel/objects/object-store.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 import { takeUpload } from '#src/features/files/routes/upload.ts';
@@ -20,7 +22,10 @@ useVirtualTime();
 
 let objects: ReturnType<typeof createMemoryObjectStore>;
 let transfers: Transfers;
+/** What the session's server was asked, in order. */
+let asked: FileQuestion[];
 beforeEach(() => {
+  asked = [];
   objects = createMemoryObjectStore();
   transfers = createTransfers({ upload: 60, download: 1, extension: 1, command: 1 });
 });
@@ -31,10 +36,13 @@ async function upload(...answers: FileAnswer[]) {
 }
 
 async function uploadFrom(body: Readable, bytes: number | null, ...answers: FileAnswer[]) {
-  const ask = async (_: string, kind: string, { ask }: FileQuestion): Promise<FileAnswer> =>
-    kind === 'files' && ask === 'begin'
-      ? { kind: 'begun', bytesMax: 100, limit: 'quota' }
-      : (answers.shift() ?? { kind: 'failed' });
+  async function ask(_: string, kind: string, question: FileQuestion): Promise<FileAnswer> {
+    expect(kind).toBe('files');
+    asked.push(question);
+    if (question.ask === 'begin') return { kind: 'begun', bytesMax: 100, limit: 'quota' };
+    if (question.ask === 'drop') throw new Unavailable('event-log');
+    return answers.shift() ?? { kind: 'failed' };
+  }
   const dependencies = {
     objects,
     transfers,
@@ -68,6 +76,51 @@ test.each<[string, FileAnswer]>([
 ])('stays for the sweep where its outcome is not known: %s', async (_, answer) => {
   expect(await upload({ kind: 'working' }, answer)).toHaveProperty('code');
   expect(await kept()).toBe(1);
+});
+
+/** What was asked, with what names the upload. */
+const askedOf = () =>
+  asked.map((question) => `${question.ask} ${'fileId' in question ? question.fileId : ''}`);
+
+describe('one that the session does not get holds none of its room', () => {
+  const [full, more] = [new ObjectStoreFull(1), new Unavailable('object-store')];
+  const whole = () => Readable.from([Buffer.from('abc')]);
+  async function* broken() {
+    yield Buffer.from('a');
+    throw new Error('the connection has closed');
+  }
+
+  test.each<[string, () => Readable, Error | null]>([
+    ['it breaks off', () => Readable.from(broken()), null],
+    ['it is larger than its client said', () => Readable.from([Buffer.alloc(101)]), null],
+    ['the object store is full', whole, full],
+    ['the object store does not answer', whole, more],
+  ])('%s', async (_, body, error) => {
+    if (error !== null) objects.put = () => Promise.reject(error);
+    await uploadFrom(body(), 3).catch((thrown: unknown) => expect(thrown).toBe(error));
+    const [begun] = asked;
+    const fileId = begun?.ask === 'begin' ? begun.fileId : '';
+    expect(fileId).toMatch(/^fil_/);
+    expect(askedOf()).toEqual([`begin ${fileId}`, `drop ${fileId}`]);
+    expect(asked[1]).toMatchObject({ name: 'a', sessionId: session?.id });
+  });
+
+  it('also where the question to place it may be lost', async () => {
+    await upload({ kind: 'no-server' });
+    expect(asked.map(({ ask }) => ask)).toEqual(['begin', 'place', 'drop']);
+  });
+
+  it('nor asks for any before it has its place among the transfers', async () => {
+    transfers = createTransfers({ upload: 1, download: 1, extension: 1 });
+    using _ = (await transfers.begin('upload', session!.organizationId)) as Disposable;
+    expect(await upload()).toMatchObject({ code: 'TRANSFER_LIMIT_EXCEEDED' });
+    expect(asked).toEqual([]);
+  });
+
+  it('while one that it gets gives nothing back', async () => {
+    await upload({ kind: 'placed', path: '/a', isNew: true, at: '2026-11-20T09:00:00.000Z' });
+    expect(asked.map(({ ask }) => ask)).toEqual(['begin', 'place']);
+  });
 });
 
 /** A client that sends a byte every so many ms, and never comes to an end. */

@@ -32,29 +32,42 @@ export async function takeUpload(
   body: Readable,
   bytes: number | null,
 ): Promise<Uploaded | Rejection> {
-  const { objects, transfers } = dependencies;
-  const begun = await askServer(dependencies, session, { ask: 'begin', name, bytes });
-  if (begun.kind !== 'begun') return refusalOf(dependencies, session, name, begun);
-  const fileId = newId('fil');
-  const key = fileKey(session, fileId);
-  const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
-  const place = await transfers.begin('upload', session.organizationId);
+  const place = await dependencies.transfers.begin('upload', session.organizationId);
   if (isRejection(place)) return place;
-  const stored = await store(objects, { key, name, bytes }, body, excess, session.id).finally(() =>
-    place[Symbol.dispose](),
-  );
-  if (isRejection(stored)) return stored;
-  const content = { name, fileId, bytes: stored.bytes, sha256: stored.sha256 };
-  const placed = await placeInFolder(dependencies, session, content);
-  if (placed.kind === 'placed') {
-    const { path, isNew, at } = placed;
-    return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
+  const file = { name, fileId: newId('fil') };
+  let isPlaced = false;
+  try {
+    const received = receive(dependencies, session, { ...file, bytes }, body);
+    const stored = await received.finally(() => place[Symbol.dispose]());
+    if (isRejection(stored)) return stored;
+    const content = { ...file, bytes: stored.bytes, sha256: stored.sha256 };
+    const uploaded = await placeInFolder(dependencies, session, content);
+    isPlaced = !isRejection(uploaded);
+    return uploaded;
+  } finally {
+    // Not waited for, as it changes no answer; one that is lost ends with the time of the room.
+    if (!isPlaced)
+      askServer(dependencies, session, { ask: 'drop', ...file }).catch(() => undefined);
   }
-  if (placed.kind === 'refused') await objects.remove(key).catch(() => undefined);
-  return refusalOf(dependencies, session, name, placed);
 }
 
 type Stored = { bytes: number; sha256: string };
+type Upload = { name: string; fileId: string };
+
+/** Stores what arrives, where the session has the room. */
+async function receive(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  upload: Upload & { bytes: number | null },
+  body: Readable,
+): Promise<Stored | Rejection> {
+  const { name, fileId, bytes } = upload;
+  const begun = await askServer(dependencies, session, { ask: 'begin', ...upload });
+  if (begun.kind !== 'begun') return refusalOf(dependencies, session, name, begun);
+  const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
+  const object = { key: fileKey(session, fileId), name, bytes };
+  return store(dependencies.objects, object, body, excess, session.id);
+}
 
 async function store(
   objects: ApiDependencies['objects'],
@@ -91,11 +104,27 @@ async function store(
   }
 }
 
-/** @returns the server's last answer: `working` if that takes too long */
+/** Has the server put what is stored into the folder. */
 async function placeInFolder(
   dependencies: ApiDependencies,
   session: ActiveSession,
-  content: { name: string; fileId: string } & Stored,
+  content: Upload & Stored,
+): Promise<Uploaded | Rejection> {
+  const placed = await askToPlace(dependencies, session, content);
+  if (placed.kind === 'placed') {
+    const { path, isNew, at } = placed;
+    return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
+  }
+  const key = fileKey(session, content.fileId);
+  if (placed.kind === 'refused') await dependencies.objects.remove(key).catch(() => undefined);
+  return refusalOf(dependencies, session, content.name, placed);
+}
+
+/** @returns the server's last answer: `working` if that takes too long */
+async function askToPlace(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  content: Upload & Stored,
 ): Promise<FileAnswer> {
   const givenUpAt = performance.now() + PLACE_MS;
   for (;;) {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { filesPrefix } from '#src/kernel/domain/session/files.ts';
+import { openConnection, uploadHead } from '#test/support/http/raw-connection.ts';
 import { FILE_BYTES_MAX, FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -147,6 +148,22 @@ describe('an upload', () => {
     expect((await put('whole', 'all of it', session)).status).toBe(201);
     expect((await list(session)).map(({ name }) => name)).toEqual(['whole']);
     await eventually(async () => (await objectsOf(session)) === 1, 'nothing is left of it');
+  });
+
+  it('that breaks off leaves its room to others', async () => {
+    const session = await newSession();
+    const stored = vi.spyOn(app.objects, 'put');
+    const broken = await Promise.all(['a', 'b'].map(() => openConnection(new URL(apiUrl))));
+    for (const [at, socket] of broken.entries())
+      socket.write(`${uploadHead(session, `half-${at}`, FILE_BYTES_MAX)}x`);
+    await eventually(async () => stored.mock.calls.length === 2, 'they hold all of it');
+    stored.mockRestore();
+    expect((await put('whole', 'all of it', session)).status).toBe(413);
+    for (const socket of broken) socket.destroy();
+    await eventually(
+      async () => (await put('whole', 'all of it', session)).status === 201,
+      'it is free again',
+    );
   });
 
   test.each(['../../x', 'a/b', 'nul\0', '.hidden', 'CON', 'x'.repeat(256), 'what?'])(
