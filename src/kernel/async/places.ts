@@ -12,6 +12,11 @@ const OWNERS_MIN = 3;
 /** An owner that was refused because all was taken counts among those that share for so long. */
 const ASKED_MS = 10_000;
 
+/** The most that one owner may have of so many, 1 at least: two leave room for a third one. */
+export function thirdOf(max: number): number {
+  return Math.max(1, Math.floor(max / OWNERS_MIN));
+}
+
 /**
  * Without `perOwner` an owner has a third at most, and less while more than three share the places:
  * those that hold some, and those that asked and got none. What is given back is then for the

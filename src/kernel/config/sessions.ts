@@ -82,7 +82,7 @@ export function readSessions(values: Values<typeof sessionsVariables>): Sessions
       afterMs: values.QUEUE_AFTER,
       timeoutMs: values.QUEUE_TIMEOUT,
       max,
-      perOrganizationMax: values.QUEUE_MAX_PER_ORGANIZATION ?? Math.ceil(max / 3),
+      perOrganizationMax: values.QUEUE_MAX_PER_ORGANIZATION ?? Math.max(1, Math.floor(max / 3)),
     },
     maxLifetimeMs: values.MAX_LIFETIME,
     tiers: values.TIERS,

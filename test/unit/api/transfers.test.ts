@@ -34,6 +34,15 @@ test('an organization has a third of the places, and waits 10 s for another one'
   await place(waiting);
 });
 
+test.each(['upload', 'download', 'extension'] as const)(
+  'two organizations leave a third one a place in the smallest process: %s',
+  async (kind) => {
+    const transfers = createTransfers(placesFor(32 * 1024 ** 2, 1));
+    for (const one of ['a', 'a', 'b', 'b', 'b']) void transfers.begin(kind, one);
+    await place(transfers.begin(kind, 'third'));
+  },
+);
+
 test('those that wait are bounded too, and refused at once beyond', async () => {
   const transfers = createTransfers(PLACES);
   const waiting = Array.from({ length: 4 }, () => transfers.begin('upload', 'acme'));

@@ -1,5 +1,5 @@
 import { fitting, readProcessLimits } from '#src/kernel/host/process-limits.ts';
-import { createPlaces } from '#src/kernel/async/places.ts';
+import { createPlaces, thirdOf } from '#src/kernel/async/places.ts';
 import { createFairSlots, type FairSlots } from '#src/kernel/async/fair-slots.ts';
 import { reject, type Rejection } from '#src/kernel/errors.ts';
 
@@ -65,7 +65,7 @@ export function createTransfers(places: TransferPlaces, waitMs = WAIT_MS): Trans
 
   function kind(name: TransferKind) {
     const slots = places[name];
-    const slotsPerOwner = Math.ceil(slots / 3);
+    const slotsPerOwner = thirdOf(slots);
     // As many may wait as may be under way.
     const bounds = { slots, slotsPerOwner, places: 2 * slots, placesPerOwner: 2 * slotsPerOwner };
     // Tells an owner that has all of its slots from one that others leave none.

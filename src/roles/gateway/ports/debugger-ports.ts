@@ -1,3 +1,4 @@
+import { thirdOf } from '#src/kernel/async/places.ts';
 import { reject, type Rejection } from '#src/kernel/errors.ts';
 import type { Ticket } from '../access/ticket.ts';
 import type { Handlers } from '../listeners.ts';
@@ -45,7 +46,7 @@ export function createDebuggerPorts(
     handlersFor(text, addressOf(port)),
   );
   /** One organization leaves two thirds of the ports to the others. */
-  const perOrganization = Math.ceil(ports.length / 3);
+  const perOrganization = thirdOf(ports.length);
 
   /** Closes ports whose end this process missed. */
   async function closeWorthless(isWorth: IsWorth): Promise<void> {
