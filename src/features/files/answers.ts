@@ -17,22 +17,10 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
   const placing = new Map<string, Promise<FileAnswer>>();
 
   /** Uploads on their way by name; each counts until it is placed or dropped, or for a while. */
-  const coming = new Map<string, { fileId: string; bytes: number; until: number }>();
+  const coming: Uploads = new Map();
 
-  function comingBeside(name: string): Coming {
-    const all = { bytes: 0, files: 0 };
-    for (const [one, { bytes, until }] of coming) {
-      if (until < performance.now()) coming.delete(one);
-      else if (one !== name) {
-        // One that replaces a file counts as a whole: both are there for a while.
-        all.bytes += bytes;
-        all.files += fileStore.has(one) ? 0 : 1;
-      }
-    }
-    return all;
-  }
   async function begin({ name, fileId, bytes }: Asked<'begin'>): Promise<FileAnswer> {
-    const others = comingBeside(name);
+    const others = comingBeside(name, coming, fileStore);
     const excess = fileStore.excess(name, bytes ?? 0, others);
     if (excess !== null) {
       await fileStore.refuse(name, 'upload', excess.reason, { bytes: bytes ?? 0 });
@@ -50,7 +38,7 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
 
   async function place({ name, fileId, bytes, sha256 }: Asked<'place'>): Promise<FileAnswer> {
     const { folders, objects, workloadId, identity } = fileStore;
-    const others = comingBeside(name);
+    const others = comingBeside(name, coming, fileStore);
     coming.delete(name);
     const excess = fileStore.excess(name, bytes, others);
     if (excess !== null) {
@@ -94,6 +82,22 @@ export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING
       }
     }
   };
+}
+
+type Uploads = Map<string, { fileId: string; bytes: number; until: number }>;
+
+/** What the uploads of other names hold; those whose time is over are removed. */
+function comingBeside(name: string, coming: Uploads, fileStore: SessionFileStore): Coming {
+  const all = { bytes: 0, files: 0 };
+  for (const [one, { bytes, until }] of coming) {
+    if (until < performance.now()) coming.delete(one);
+    else if (one !== name) {
+      // One that replaces a file counts as a whole: both are there for a while.
+      all.bytes += bytes;
+      all.files += fileStore.has(one) ? 0 : 1;
+    }
+  }
+  return all;
 }
 
 /** An upload that takes longer, or whose API was killed or is cut off, holds room no more. */

@@ -31,6 +31,8 @@ type Download = {
   name: string;
   bytes: number;
   refused: Excess | null;
+  /** Chromium has all of it. */
+  isComplete: boolean;
   /** Of the page that began it. */
   writeToPage: PageConsole;
 };
@@ -70,20 +72,21 @@ export function createDownloads(fileStore: SessionFileStore, cancel: (guid: stri
       // Only a browser that a page has taken over begins so many in spite of cancels.
       if (running.size >= RUNNING_MAX) return cancel(guid);
       const name = safeFileName(suggestedFilename);
-      const download: Download = { guid, name, bytes: 0, refused: null, writeToPage };
+      const download = { guid, name, bytes: 0, refused: null, isComplete: false, writeToPage };
       running.set(guid, download);
       check(guid, download);
     },
     /** @returns what follows from it, once it is done */
     async progress({ guid, state, ...told }: DownloadProgress): Promise<void> {
       const download = running.get(guid);
-      if (download === undefined) return;
+      if (download === undefined || download.isComplete) return;
       download.bytes = Math.max(told.totalBytes, told.receivedBytes);
       if (state === 'inProgress') return check(guid, download);
       if (state === 'canceled') {
         running.delete(guid);
         return refuse(fileStore, download, download.refused?.reason ?? 'failed');
       }
+      download.isComplete = true;
       const inFolder = basename(told.filePath ?? guid);
       try {
         await fileStore.inTurn(() => land(fileStore, download, inFolder, tellWhy));
@@ -94,11 +97,14 @@ export function createDownloads(fileStore: SessionFileStore, cancel: (guid: stri
       }
       running.delete(guid);
     },
-    /** Records as failed what has not come whole. */
+    /** Cancels what has not come whole, and records it as failed. */
     async end(): Promise<void> {
       const left = [...running.values()];
       running.clear();
-      for (const download of left) void refuse(fileStore, download, 'failed');
+      for (const download of left) {
+        if (download.refused === null) cancel(download.guid);
+        void refuse(fileStore, download, download.refused?.reason ?? 'failed');
+      }
       await fileStore.recorded();
     },
   };

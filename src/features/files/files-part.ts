@@ -7,5 +7,6 @@ export function filesPart(files: SessionFilesOfServer): BrowserPart {
     open: (browsers, reporter) => files.start(browsers, reporter),
     end: ({ workloadId, session }) =>
       session === null ? {} : { beforeStop: files.end(workloadId) },
+    leave: () => files.leave(),
   };
 }

@@ -8,7 +8,8 @@ import {
   type SessionFiles,
 } from '#src/kernel/domain/session/files.ts';
 import type { SessionIdentity } from '#src/kernel/domain/session/session.ts';
-import { isRejection } from '#src/kernel/errors.ts';
+import { doubling, retry } from '#src/kernel/async/retry.ts';
+import { isRejection, Unavailable } from '#src/kernel/errors.ts';
 import type { FileLimit } from '#src/kernel/messaging/session-files.ts';
 import type { ObjectStore } from '#src/kernel/objects/object-store.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
@@ -46,6 +47,8 @@ const ACTOR = 'provisioner/files';
 const REFUSALS_MAX = 100;
 /** A copy of a file that takes longer is given up. */
 const COPY_MS = 15 * 60_000;
+/** Pause between attempts to read a session's files during an outage. */
+const pauseMs = doubling(100, 2_000);
 
 /** The files of one session on this server: what it has, and what it may still get. */
 export class SessionFileStore {
@@ -55,25 +58,45 @@ export class SessionFileStore {
   readonly objects: FileStoreDependencies['objects'];
   readonly #parts: FileStoreDependencies;
   readonly #ended = new AbortController();
-  #files: SessionFiles;
+  readonly #load: () => Promise<SessionFiles>;
+  #files: SessionFiles = new Map();
+  #loading: Promise<void> | null = null;
   #refusals = 0;
   #lastRefusal: Promise<unknown> = Promise.resolve();
   /** One at a time: names and limits are decided on what is there. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param known the files that its events tell of */
+  /** @param load reads the files that its events tell of; until that is done it has none */
   constructor(
     parts: FileStoreDependencies,
     workloadId: string,
     identity: SessionIdentity,
-    known: SessionFiles,
+    load: () => Promise<SessionFiles>,
   ) {
     this.#parts = parts;
     this.folders = parts.folders;
     this.objects = parts.objects;
     this.workloadId = workloadId;
     this.identity = identity;
-    this.#files = known;
+    this.#load = load;
+  }
+
+  /**
+   * Resolves once it knows its files. Waits while they cannot be read because of an outage.
+   * @throws Error where that fails otherwise, or the session has ended; the next call tries again
+   */
+  known(): Promise<void> {
+    this.#loading ??= this.#loadOnce().catch((error: unknown) => {
+      this.#loading = null;
+      throw error;
+    });
+    return this.#loading;
+  }
+  async #loadOnce(): Promise<void> {
+    const { signal } = this.#ended;
+    signal.throwIfAborted();
+    const isTransient = (error: unknown) => error instanceof Unavailable && !signal.aborted;
+    this.#files = await retry({ pauseMs, isTransient, signal }, this.#load);
   }
 
   has(name: string): boolean {
@@ -82,7 +105,8 @@ export class SessionFileStore {
 
   /** Does the work after all that was given before. @throws Error once the session has ended */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#last.then(() => {
+    const done = this.#last.then(async () => {
+      await this.known();
       this.#ended.signal.throwIfAborted();
       return work();
     });

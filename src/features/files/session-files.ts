@@ -1,7 +1,11 @@
 import { within } from '#src/kernel/async/timeout.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { loadFiles } from '#src/kernel/event-store/load-files.ts';
-import type { FileAnswer, FileQuestion } from '#src/kernel/messaging/session-files.ts';
+import {
+  WORKING_MS,
+  type FileAnswer,
+  type FileQuestion,
+} from '#src/kernel/messaging/session-files.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { ObserverPart } from '#src/browsers/observer/part.ts';
 import type { Reporter } from '#src/commands/reporter.ts';
@@ -25,6 +29,11 @@ export type SessionFilesOfServer = {
    * records what is lost. Never rejects.
    */
   end(workloadId: string): Promise<void>;
+  /**
+   * Ends the files of all browsers, which go on with another process, within 3 s. From then on no
+   * download is followed, and one that begins is cancelled. Never rejects.
+   */
+  leave(): Promise<void>;
 };
 
 export type SessionFilesOptions = Omit<FileStoreDependencies, 'reporter'> & {
@@ -34,10 +43,14 @@ export type SessionFilesOptions = Omit<FileStoreDependencies, 'reporter'> & {
   endWithinMs?: number;
 };
 
-/** A stop is not held up for longer; the slot of the session is taken until then. */
-const END_WITHIN_MS = 5_000;
-/** Recording what is lost waits for the event store no longer than this. */
-const LOST_WITHIN_MS = 2_000;
+/**
+ * How long an end waits: for copies, then until the event store has what is lost. A stop is not
+ * held up for longer; the slot of the session is taken until then.
+ */
+type EndBounds = { copiesMs: number; lostMs: number };
+const END: EndBounds = { copiesMs: 5_000, lostMs: 2_000 };
+/** A restart has some seconds for all that it leaves. */
+const LEAVE: EndBounds = { copiesMs: 2_000, lostMs: 1_000 };
 
 /** One browser's session and its files. */
 type Opened = Pick<SessionFilesOfServer, 'answer'> & {
@@ -46,49 +59,42 @@ type Opened = Pick<SessionFilesOfServer, 'answer'> & {
 };
 
 export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
-  const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
-  const opened = new Map<string, Promise<Opened>>();
+  const { eventStore, log, endWithinMs = END.copiesMs } = options;
+  const opened = new Map<string, Opened>();
   const controls = createDownloadControls(log);
   let started: { browsers: ServedBrowsers; reporter: Pick<Reporter, 'session'> } | null = null;
 
   /** The files of the session that a browser serves; null: it serves none (any more). */
-  function open(workloadId: string): Promise<Opened> | null {
+  function open(workloadId: string): Opened | null {
     const known = opened.get(workloadId);
     if (known !== undefined) return known;
     const { session = null, phase } = started?.browsers.get(workloadId) ?? {};
     if (started === null || session === null || phase !== 'busy') return null;
     const parts = { ...options, reporter: started.reporter };
-    const opening = loadFiles(eventStore, session).then((files): Opened => {
-      const fileStore = new SessionFileStore(parts, workloadId, session, files);
-      const downloads = createDownloads(fileStore, (guid) => controls.cancel(workloadId, guid));
-      return { fileStore, answer: createAnswers(fileStore), downloads };
-    });
-    opened.set(workloadId, opening);
-    opening.catch(() => opened.delete(workloadId));
-    return opening;
+    const load = () => loadFiles(eventStore, session);
+    const fileStore = new SessionFileStore(parts, workloadId, session, load);
+    // Its downloads are checked against them as soon as they are known.
+    fileStore.known().catch(warn(workloadId, 'failed to read the files of a session'));
+    const downloads = createDownloads(fileStore, (guid) => controls.cancel(workloadId, guid));
+    const answer = createAnswers(fileStore);
+    opened.set(workloadId, { fileStore, answer, downloads });
+    return { fileStore, answer, downloads };
+  }
+  function warn(workloadId: string, what: string) {
+    return (error: unknown) => log.warn({ err: error, workloadId }, what);
   }
 
-  async function end(workloadId: string): Promise<void> {
-    const opening = opened.get(workloadId);
-    if (opening === undefined) return;
-    try {
-      const { fileStore, downloads } = await opening;
-      await within(endWithinMs, fileStore.idle(), () => undefined);
-      fileStore.end();
-      const lost = fileStore.idle().then(() => downloads.end());
-      await within(LOST_WITHIN_MS, lost, () => undefined);
-    } catch (error) {
-      log.warn({ err: error, workloadId }, 'failed to end the files of a session');
-    } finally {
-      opened.delete(workloadId);
-    }
-  }
-
-  /** In the order of the events, although the first one has to wait for the files. */
-  function follow(workloadId: string, handle: HandleDownloads): void {
-    void open(workloadId)
-      ?.then(({ downloads }) => handle(downloads))
-      .catch((error: unknown) => log.warn({ err: error, workloadId }, 'a download was not stored'));
+  async function end(workloadId: string, { copiesMs, lostMs }: EndBounds): Promise<void> {
+    const ending = opened.get(workloadId);
+    if (ending === undefined) return;
+    const { fileStore, downloads } = ending;
+    await within(copiesMs, fileStore.idle(), () => undefined);
+    fileStore.end();
+    // What begins after this would be in no record.
+    opened.delete(workloadId);
+    const lost = fileStore.idle().then(() => downloads.end());
+    const ended = lost.catch(warn(workloadId, 'failed to end the files of a session'));
+    await within(lostMs, ended, () => undefined);
   }
 
   return {
@@ -100,11 +106,16 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
         controls.attached(browser);
         return observeDownloads(browser, {
           begin(told) {
-            // Now: until its session's files are known, the page may show another site.
-            const writeToPage = controls.consoleOf(workloadId, told.frameId);
-            follow(workloadId, (downloads) => downloads.begin(told, writeToPage));
+            const { downloads } = open(workloadId) ?? {};
+            // Nothing would follow it to its end.
+            if (downloads === undefined) return controls.cancel(workloadId, told.guid);
+            // Now: by the time that it is refused, the page may show another site.
+            downloads.begin(told, controls.consoleOf(workloadId, told.frameId));
           },
-          progress: (told) => follow(workloadId, (downloads) => downloads.progress(told)),
+          progress(told) {
+            const followed = opened.get(workloadId)?.downloads.progress(told);
+            followed?.catch(warn(workloadId, 'a download was not stored'));
+          },
         });
       },
     },
@@ -114,11 +125,22 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
       const { session = null, phase } = started?.browsers.get(workloadId) ?? {};
       const isHere =
         phase === 'busy' && session?.id === sessionId && session.organizationId === organizationId;
-      const opening = isHere ? open(workloadId) : null;
-      return opening === null ? { kind: 'not-here' } : (await opening).answer(question);
+      const asked = isHere ? open(workloadId) : null;
+      return asked === null ? { kind: 'not-here' } : answerOnceKnown(asked, question);
     },
-    end,
+    end: (workloadId) => end(workloadId, { ...END, copiesMs: endWithinMs }),
+    async leave() {
+      started = null;
+      await Promise.all([...opened.keys()].map((workloadId) => end(workloadId, LEAVE)));
+    },
   };
 }
 
-type HandleDownloads = (downloads: Downloads) => void | Promise<void>;
+/** An outage that keeps the session's files unknown for longer fails the question. */
+async function answerOnceKnown(
+  { fileStore, answer }: Opened,
+  question: FileQuestion,
+): Promise<FileAnswer> {
+  const known = fileStore.known().then(() => true);
+  return (await within(WORKING_MS, known, () => false)) ? answer(question) : { kind: 'failed' };
+}

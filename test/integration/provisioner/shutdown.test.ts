@@ -1,5 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { pino } from 'pino';
 import { createSimulatedBrowsers } from '#src/browsers/simulated/simulated-browsers.ts';
+import { filesPart } from '#src/features/files/files-part.ts';
+import { createSessionFiles } from '#src/features/files/session-files.ts';
+import { createMemoryObjectStore } from '#src/kernel/objects/object-store.memory.ts';
+import type { EventListener, ObservedBrowserConnection } from '#src/browsers/observer/part.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
@@ -60,4 +65,38 @@ test('a request that waits for its launch goes back to the queue before its serv
   const other = await fleet.join({ limits: { minIdle: 0, maxIdle: 0 } });
   onTestFinished(() => other[Symbol.asyncDispose]());
   await fleet.waitForStatus(id, 'active');
+});
+
+test('a download that is under way is recorded before its server leaves the browser', async () => {
+  await using fleet = await openFleet();
+  const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
+  onTestFinished(() => machine[Symbol.asyncDispose]());
+  const { eventStore } = fleet.context;
+  const files = createSessionFiles({
+    ...{ eventStore, objects: createMemoryObjectStore(), folders: machine.folders },
+    ...{ now: Date.now, log: pino({ level: 'silent' }) },
+    limits: { fileBytesMax: 100, sessionBytesMax: 100 },
+  });
+  const server = await fleet.join({ machine, onShutdown: 'leave', parts: [filesPart(files)] });
+  const id = await fleet.create();
+  const { workload } = await fleet.waitForStatus(id, 'active');
+  const listeners = new Map<string, EventListener>();
+  const sent: string[] = [];
+  await files.part.attached?.({
+    workloadId: workload?.workloadId,
+    on: (event: string, listener: EventListener) => void listeners.set(event, listener),
+    send: async (method: string) => void sent.push(method),
+    closed: new AbortController().signal,
+  } as unknown as ObservedBrowserConnection);
+  listeners.get('Browser.downloadWillBegin')?.({ guid: 'g1', suggestedFilename: 'report.pdf' });
+
+  await server[Symbol.asyncDispose]();
+  expect((await fleet.read(id)).status).toBe('active');
+  expect(sent.at(-1)).toBe('Browser.cancelDownload');
+  const session = { kind: 'session', organizationId: 'acme', id } as const;
+  const [last] = (await Array.fromAsync(eventStore.history<'session'>(session))).slice(-1);
+  expect(last).toMatchObject({
+    type: 'session.file-refused',
+    data: { name: 'report.pdf', reason: 'failed', guid: 'g1' },
+  });
 });

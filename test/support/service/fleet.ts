@@ -94,17 +94,21 @@ export type ServerOptions = {
   openEgress?: ProvisionerDependencies['openEgress'];
   /** Its profiles, instead of those in memory. */
   openProfiles?: ProvisionerDependencies['openProfiles'];
+  /** Further parts of it. */
+  parts?: readonly BrowserPart[];
   /** What becomes of its browsers when it ends; they are stopped by default. */
   onShutdown?: 'stop' | 'leave';
 };
 
 const vncPasswordOf = (workloadId: string) => workloadId.slice(-8);
 
-function partsOf({ blackBoxes, recordings }: ServerOptions, now: () => number): BrowserPart[] {
+function partsOf(options: ServerOptions, now: () => number): BrowserPart[] {
+  const { blackBoxes, recordings, parts = [] } = options;
   const log = pino({ level: 'silent' });
   return [
     ...(recordings === undefined ? [] : [recorderPart({ ...recordings, vncPasswordOf, log, now })]),
     ...(blackBoxes === undefined ? [] : [blackBoxPart(blackBoxes)]),
+    ...parts,
   ];
 }
 

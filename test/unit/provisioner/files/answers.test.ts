@@ -26,7 +26,7 @@ beforeEach(() => {
     reporter: { session: async () => ({}) },
   } as unknown as FileStoreDependencies;
   const identity = { organizationId: 'acme', id: 'ses_1' };
-  answer = createAnswers(new SessionFileStore(parts, 'wl_1', identity, new Map()));
+  answer = createAnswers(new SessionFileStore(parts, 'wl_1', identity, async () => new Map()));
 });
 
 const begin = (name: string, fileId: string, bytes = 1_000) =>
@@ -60,7 +60,7 @@ it('stays with a second upload of a name where the first is given up', async () 
   expect(await kindOf(begin('c', 'fil_4'))).toBe('refused');
 });
 
-it('is held for ten minutes where nobody tells what became of one', async () => {
+it('is held for ten minutes where its end is not told', async () => {
   await begin('a', 'fil_1');
   await begin('b', 'fil_2');
   await new Promise((resolve) => void setTimeout(resolve, 10 * 60_000 + 1));
