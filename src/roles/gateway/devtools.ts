@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { NoPlace, Places } from '#src/kernel/async/places.ts';
 import { isRejection, reject } from '#src/kernel/errors.ts';
 import type { Logger } from '#src/kernel/telemetry/logger.ts';
 import type { Admitted, Refused, TicketAdmission } from './access/ticket-admission.ts';
@@ -13,6 +14,8 @@ export type DevtoolsOptions = {
   admission: TicketAdmission;
   /** The beginning of addresses in an answer to this request: `ws://host:port`, or `wss:`. */
   prefixFor: (request: IncomingMessage) => string;
+  /** Bytes of documents that clients have not taken, by organization. */
+  documents: Places;
   dialTimeoutMs: number;
   log: Logger;
 };
@@ -30,9 +33,7 @@ export async function answerDevtools(
   if (isRejection(entered)) return entered;
   const { connection } = entered;
   try {
-    const refusal = await answer(route, asked, entered, options);
-    if (refusal === null) await untilTaken(asked.response, connection.signal);
-    return refusal;
+    return await answer(route, asked, entered, options);
   } catch (error) {
     if (!connection.signal.aborted)
       options.log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
@@ -51,7 +52,7 @@ async function answer(
   route: DevtoolsRoute,
   { request, response }: { request: IncomingMessage; response: ServerResponse },
   { connection, session: { cdp } }: Admitted,
-  { prefixFor, dialTimeoutMs }: DevtoolsOptions,
+  { prefixFor, documents, dialTimeoutMs }: DevtoolsOptions,
 ): Promise<Refused | null> {
   const bound = { timeoutMs: dialTimeoutMs, signal: connection.signal };
   // What waits in a socket is refused here: a request that waits for a person would time out.
@@ -62,6 +63,7 @@ async function answer(
     const sentence = await changeTab(action, targetId, cdp, bound);
     if (sentence === null) return reject('NOT_FOUND', { target_id: targetId });
     sendText(response, sentence);
+    await untilTaken(response, connection.signal);
     return null;
   }
   const to = { prefix: prefixFor(request), ticket: route.ticket, form: route.form };
@@ -69,6 +71,16 @@ async function answer(
     route.to === 'json'
       ? await readDocument(route.document, cdp, to, bound)
       : await openPage(route.url, cdp, to, bound);
+  const place = documents.take(connection.organizationId, Buffer.byteLength(document));
+  if ('refused' in place) return tooMuchUnread(place);
+  using _ = place;
   sendJson(response, document);
+  await untilTaken(response, connection.signal);
   return null;
+}
+
+function tooMuchUnread({ limit }: NoPlace): Refused {
+  const message = 'Too many bytes of DevTools documents wait for their clients.';
+  const more = { message, retryAfterSeconds: 5 };
+  return reject('RATE_LIMIT_EXCEEDED', { of: 'documents', limit }, more);
 }

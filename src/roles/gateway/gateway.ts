@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket, type AddressInfo } from 'node:net';
+import { createPlaces } from '#src/kernel/async/places.ts';
 import { reject } from '#src/kernel/errors.ts';
 import { createBidiGate, type BidiGate } from './bidi/bidi-gate.ts';
 import type { AllowedOrigins } from './access/allowed-origins.ts';
@@ -225,8 +226,9 @@ async function createServing(
   const places = createSocketPlaces(limits.socketsPerAddress, proxies);
   const viewer = await createViewer();
   const vnc = createVncGate(limits);
-  const shared = { ...parts, requests, places, dialTimeoutMs: limits.dialTimeoutMs, log };
-  const { bodySilentMs, accessEveryMs } = limits;
+  const { dialTimeoutMs, bodySilentMs, accessEveryMs, documentBytes } = limits;
+  const documents = createPlaces({ max: documentBytes });
+  const shared = { ...parts, requests, places, documents, dialTimeoutMs, log };
   const hooks = commandHooks(options, accessEveryMs);
   const commands = { admission, agents, log, bodySilentMs, ...hooks };
   return (door, ports) => ({

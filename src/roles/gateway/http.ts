@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Places } from '#src/kernel/async/places.ts';
 import { isRejection, reject, type Rejection } from '#src/kernel/errors.ts';
 import { within } from '#src/kernel/async/timeout.ts';
 import type { AllowedOrigins } from './access/allowed-origins.ts';
@@ -27,6 +28,8 @@ export type HttpOptions = {
   door: Door;
   /** null: sessions get no ports of their own. */
   ports: DebuggerPorts | null;
+  /** See DevtoolsOptions. */
+  documents: Places;
   dialTimeoutMs: number;
   requests: RequestCounter;
   places: Pick<SocketPlaces, 'begin' | 'joined'>;

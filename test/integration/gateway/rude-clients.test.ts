@@ -8,6 +8,7 @@ import {
   startSession,
   until,
 } from '#test/support/gateway.fixture.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** Both kinds of socket must leave nothing behind, whatever a client does. */
 const kinds = ['cdpUrl', 'vncUrl'] as const;
@@ -100,6 +101,27 @@ test('a client that does not read a document keeps its place, until it is cut of
   delete site.browser.changed['/json/protocol'];
   expect((await fetch(`${site.http}${path}`)).status).toBe(200);
   client.destroy();
+});
+
+test('documents that an organization does not read have a share of the memory', async () => {
+  const documentBytes = 3 * 8 * 1024 * 1024;
+  await using site = await startSession({ limits: { documentBytes } });
+  const at = `${new URL(site.cdpUrl('s1')).pathname}/json`;
+  site.browser.changed['/json/protocol'] = 'x'.repeat(7 * 1024 * 1024);
+  const client = connect({ host: '127.0.0.1', port: site.port }).pause();
+  client.write(`GET ${at}/protocol HTTP/1.1\r\nHost: x\r\n\r\n`);
+  let refused: unknown;
+  await eventually(async () => {
+    const other = await fetch(`${site.http}${at}/protocol`);
+    refused = await other.json();
+    return other.status === 429;
+  }, 'the share is used up');
+  const limit = documentBytes / 3;
+  expect(refused).toMatchObject({ context: { of: 'documents', limit } });
+  expect((await fetch(`${site.http}${at}/version`)).status).toBe(200);
+  client.destroy();
+  await site.isClean();
+  expect((await fetch(`${site.http}${at}/protocol`)).status).toBe(200);
 });
 
 describe('a browser', () => {

@@ -14,6 +14,8 @@ export type GatewayLimits = ConnectionLimits &
     lookupTimeoutMs: number;
     /** Time-out of the connection to a browser, and again of its first answer. */
     dialTimeoutMs: number;
+    /** Bytes of DevTools documents that clients have not taken yet; an organization has a third. */
+    documentBytes: number;
     /** The longest silence of a client in the middle of a command's body. */
     bodySilentMs: number;
   };
@@ -47,5 +49,6 @@ export const defaultLimits: GatewayLimits = {
   ...bidiLimits({ memoryBytes: Infinity, pids: Infinity }, 1), // compose knows the process's
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,
+  documentBytes: 256 * 1024 * 1024, // for one organization ten of the largest
   bodySilentMs: 30_000,
 };
