@@ -66,12 +66,12 @@ export class NoAnswer extends Error {
   }
 }
 
-/** The error in an unsuccessful response. @throws NoAnswer if it does not come from the service */
+/** The error in an unsuccessful response. @throws Error if it does not come from the service */
 export async function readRefusal(response: Response): Promise<ServiceError> {
   const text = await response.text();
   const problem = parseProblem(text);
   if (problem === null)
-    throw new NoAnswer(`status ${response.status} without an error of the service`, {
+    throw new Error(`status ${response.status} without an error of the service`, {
       cause: text.slice(0, 500),
     });
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);

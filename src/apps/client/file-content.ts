@@ -45,11 +45,17 @@ export async function openContent(
   };
 }
 
-/** Writes a stream to a file of this machine, beside its place until it is whole. */
+/**
+ * Writes a stream to a file of this machine, beside its place until it is whole. A failure cancels
+ * the stream, whose connection would stay open.
+ */
 export async function saveTo(body: ReadableStream<Uint8Array>, path: string): Promise<void> {
   const { open, rename, rm } = nodeModule('node:fs/promises');
   const part = `${path}.${crypto.randomUUID()}.part`;
-  const file = await open(part, 'wx');
+  const file = await open(part, 'wx').catch(async (error: unknown) => {
+    await body.cancel(error).catch(() => undefined);
+    throw error;
+  });
   try {
     for await (const chunk of iterate(body)) await file.writeFile(chunk);
     await file.close();

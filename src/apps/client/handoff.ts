@@ -18,19 +18,20 @@ const GRACE_MS = 30_000;
 
 /**
  * Asks a person for help, and waits until the person gives the browser back, or until that is over.
- * The wait goes over lost connections: it ends with the hand-off's time.
+ * The wait goes over lost connections: it ends with the hand-off's time. The signal ends the wait
+ * alone: a person may still take the hand-off until its time is over.
  * @param path of the session
  */
 export async function requestHandoff(
   requester: Requester,
   path: string,
-  { instructions, timeout }: RequestHandoff,
+  asked: RequestHandoff,
   { idempotencyKey = crypto.randomUUID(), onRequested, ...options }: HandoffOptions = {},
 ): Promise<Handoff> {
   const handoff = await requester.json<Handoff>({
     method: 'POST',
     path: `${path}/handoffs`,
-    body: { instructions, ...(timeout === undefined ? {} : { timeout }) },
+    body: asked,
     ...options,
     idempotencyKey,
   });

@@ -36,7 +36,7 @@ export type Requester = {
   json<Answer>(request: Request): Promise<Answer>;
   /** What `read` makes of the response, which may be a 304. @throws as `json` */
   read<Answer>(request: Request, read: (response: Response) => Promise<Answer>): Promise<Answer>;
-  /** One try without a timeout, for a streamed response. @throws ServiceError, NoAnswer */
+  /** One try without a timeout, for a streamed response. @throws as `json` */
   open(request: Request): Promise<Response>;
 };
 
@@ -78,9 +78,13 @@ export function createRequester(options: RequesterOptions): Requester {
       ...(bytes === undefined ? {} : { body: bytes, ...HALF_DUPLEX }),
       ...(signal === undefined ? {} : { signal }),
     };
-    const response = await fetch(`${base}${path}${search && `?${search}`}`, init);
-    if (!response.ok && response.status !== NOT_MODIFIED) throw await readRefusal(response);
-    return response;
+    try {
+      const response = await fetch(`${base}${path}${search && `?${search}`}`, init);
+      if (!response.ok && response.status !== NOT_MODIFIED) throw await readRefusal(response);
+      return response;
+    } catch (error) {
+      throw failureOf(error, request);
+    }
   }
 
   async function attempt<Answer>(
@@ -127,7 +131,7 @@ export function queryOf(query: object): [name: string, value: string][] {
 
 /** The error that the caller gets for a failed try. */
 function failureOf(error: unknown, { method, path, signal, idempotencyKey }: Request): unknown {
-  if (error instanceof ServiceError) return error;
+  if (error instanceof ServiceError || error instanceof NoAnswer) return error;
   if (signal?.aborted) return signal.reason;
   const why = error instanceof Error ? error.message : String(error);
   return new NoAnswer(`${method} ${path}: ${why}`, { cause: error, idempotencyKey });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DownloadRefused } from '#src/apps/client/client.ts';
+import { DownloadRefused, NoAnswer } from '#src/apps/client/client.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import {
   hangUp,
@@ -88,6 +88,20 @@ describe('the content of a file', () => {
     const gone = await sessions.downloadFile('ses_1', 'a.txt');
     await expect(gone.saveTo(path)).rejects.toMatchObject({ error: 'FILE_NOT_FOUND' });
     expect(await readdir(folder.path)).toEqual(['saved.txt']);
+  });
+
+  it('lets its connection go where it cannot be written', async () => {
+    const closed = Promise.withResolvers<void>();
+    const begun: Answer = (response) => {
+      response.on('close', closed.resolve);
+      response.writeHead(200, { etag: `"${SHA256}"`, 'content-length': BYTES.length });
+      response.write(BYTES.subarray(0, 5));
+    };
+    await using folder = await scratchDir();
+    await using service = await startScripted([begun]);
+    const file = await service.client.sessions.downloadFile('ses_1', 'a.txt');
+    await expect(file.saveTo(join(folder.path, 'no', 'a.txt'))).rejects.toThrow('ENOENT');
+    await closed.promise;
   });
 
   it('of a missing file is an error at once', async () => {
@@ -207,4 +221,11 @@ it('files are listed and removed, and all come as a zip', async () => {
     'DELETE /api/sessions/ses_1/files/a.txt',
     'GET /api/sessions/ses_1/files.zip',
   ]);
+});
+
+it('a stream that is not opened is NoAnswer, as everything else', async () => {
+  await using service = await startScripted([hangUp, hangUp]);
+  const { sessions, organization } = service.client;
+  for (const open of [() => sessions.filesZip('ses_1'), () => organization.exportAudit()])
+    await expect(open()).rejects.toThrow(NoAnswer);
 });

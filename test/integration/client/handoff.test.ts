@@ -92,6 +92,14 @@ describe('a hand-off', () => {
     expect(service.asked.length).toBe(2);
   });
 
+  it('is asked for as the caller does: the service refuses what it does not know', async () => {
+    await using service = await startScripted([refuse(400, 'INVALID_REQUEST')]);
+    const asked = { instructions: 'Sign in.', timout: '1h' };
+    const asking = service.client.sessions.handoff('ses_1', asked);
+    await expect(asking).rejects.toMatchObject({ error: 'INVALID_REQUEST' });
+    expect(JSON.parse(service.asked[0]?.body ?? '')).toEqual(asked);
+  });
+
   it('that is refused, or cancelled, rejects', async () => {
     await using service = await startScripted([
       refuse(409, 'HANDOFF_CONFLICT'),
