@@ -111,7 +111,7 @@ describe('one that the session does not get holds none of its room', () => {
   });
 
   it('nor asks for any before it has its place among the transfers', async () => {
-    transfers = createTransfers({ upload: 1, download: 1, extension: 1 });
+    transfers = createTransfers({ upload: 1, download: 1, extension: 1, command: 1 });
     using _ = (await transfers.begin('upload', session!.organizationId)) as Disposable;
     expect(await upload()).toMatchObject({ code: 'TRANSFER_LIMIT_EXCEEDED' });
     expect(asked).toEqual([]);
