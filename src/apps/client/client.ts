@@ -59,7 +59,7 @@ export type {
 export type { PageContent, PageFile, PagePdf, Pages, PageScreenshot, PageToRead } from './pages.ts';
 export type { Profile, ProfileList, Profiles, ProfileSummary } from './profiles.ts';
 export type { RecordingSegment, SessionRecording, SessionRecordings } from './recordings.ts';
-export type { CallOptions } from './requester.ts';
+export type { CallOptions, StreamOptions } from './requester.ts';
 export type { Health, Readiness, Service, ServiceStatus } from './service.ts';
 export { setInputFiles, type LocatorLike } from './set-input-files.ts';
 export type {

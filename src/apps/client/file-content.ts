@@ -1,6 +1,6 @@
 import { NoAnswer, ServiceError } from './failures.ts';
 import { nodeModule } from './node-module.ts';
-import { pause, pauseAfter, type CallOptions, type Requester } from './requester.ts';
+import { pause, pauseAfter, type Requester, type StreamOptions } from './requester.ts';
 
 /** The bytes of one file or segment, to be taken once: by `body`, `read` or `saveTo`. */
 export type FileContent = {
@@ -31,7 +31,7 @@ export async function openContent(
   requester: Requester,
   path: string,
   name: string,
-  options: CallOptions = {},
+  options: StreamOptions = {},
 ): Promise<FileContent> {
   const reader = await openReader(requester, path, options);
   const body = streamOf(reader.chunks);
@@ -97,7 +97,7 @@ export function streamOf(
 }
 
 /** Opens the first connection; `chunks` opens further ones, from where the one before broke off. */
-async function openReader(requester: Requester, path: string, options: CallOptions) {
+async function openReader(requester: Requester, path: string, options: StreamOptions) {
   const ask = (at: number, etag: string): Promise<Connection> =>
     openConnection(requester, path, options.signal, at, etag);
   const first = await repeat(options.signal, () => ask(0, ''));

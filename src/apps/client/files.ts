@@ -3,7 +3,7 @@ import type * as schemas from '#src/features/files/routes/schemas.ts';
 import { openContent, saveTo, streamOf, type FileContent } from './file-content.ts';
 import { ServiceError } from './failures.ts';
 import { nodeModule } from './node-module.ts';
-import type { CallOptions, Requester } from './requester.ts';
+import type { CallOptions, Requester, StreamOptions } from './requester.ts';
 import { saveDownload, type DownloadLike, type SaveOptions } from './save-download.ts';
 
 export type { FileContent } from './file-content.ts';
@@ -30,7 +30,7 @@ export type SessionFiles = {
   /** In the order in which they came. Also after the end of the session, for a day by default. */
   listFiles(id: string, options?: CallOptions): Promise<SessionFile[]>;
   /** @throws ServiceError with FILE_NOT_FOUND */
-  downloadFile(id: string, name: string, options?: CallOptions): Promise<FileContent>;
+  downloadFile(id: string, name: string, options?: StreamOptions): Promise<FileContent>;
   /**
    * Puts a file into the folder of an active session; it replaces one of the same name.
    * It may take 120 s and a second for each 64 KiB.
@@ -41,7 +41,7 @@ export type SessionFiles = {
   /** @throws ServiceError with FILE_NOT_FOUND */
   removeFile(id: string, name: string, options?: CallOptions): Promise<void>;
   /** All files as a zip. */
-  filesZip(id: string, options?: CallOptions): Promise<FilesZip>;
+  filesZip(id: string, options?: StreamOptions): Promise<FilesZip>;
   /**
    * Waits until a download of the browser is among the session's files, and opens it; `to` writes
    * it to a path, too. In place of Playwright's `download.saveAs`, which looks on this machine's

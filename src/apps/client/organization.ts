@@ -5,7 +5,7 @@ import type * as billed from '#src/roles/api/schemas/usage.ts';
 import { saveTo, streamOf } from './file-content.ts';
 import type { FilesZip } from './files.ts';
 import type { Handoff } from './handoff.ts';
-import { queryOf, type CallOptions, type Requester } from './requester.ts';
+import { queryOf, type CallOptions, type Requester, type StreamOptions } from './requester.ts';
 import { listOpenHandoffs } from './steering.ts';
 
 /** The caller's organization: its tier, limits and credits. */
@@ -41,10 +41,7 @@ export type OrganizationCalls = {
   revokeKey(keyId: string, options?: CallOptions): Promise<RevokedKey>;
   usage(query?: UsageQuery, options?: CallOptions): Promise<Usage>;
   /** The records as signed NDJSON, for `bss audit verify`; taken once, not repeated. */
-  exportAudit(
-    query?: Pick<UsageQuery, 'from' | 'to'>,
-    options?: Pick<CallOptions, 'signal'>,
-  ): Promise<FilesZip>;
+  exportAudit(query?: Pick<UsageQuery, 'from' | 'to'>, options?: StreamOptions): Promise<FilesZip>;
   pool(query?: PoolQuery, options?: CallOptions): Promise<PoolSeries>;
   queue(options?: CallOptions): Promise<Queue>;
   /** What waits for a person, or is taken by one, in all sessions; oldest first. */

@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import type * as schemas from '#src/features/recordings/routes/schemas.ts';
 import { openContent, type FileContent } from './file-content.ts';
 import { ServiceError } from './failures.ts';
-import type { CallOptions, Requester } from './requester.ts';
+import type { CallOptions, Requester, StreamOptions } from './requester.ts';
 
 /** What was recorded of a session's screen: its segments, and the times that are missing. */
 export type SessionRecording = Static<typeof schemas.Recording>;
@@ -20,7 +20,7 @@ export type SessionRecordings = {
    * A segment, as it is stored: deflated with zlib. It never changes.
    * @throws ServiceError with RECORDING_NOT_FOUND
    */
-  recordingSegment(id: string, name: string, options?: CallOptions): Promise<FileContent>;
+  recordingSegment(id: string, name: string, options?: StreamOptions): Promise<FileContent>;
 };
 
 /** @param pathOf the path of a session */

@@ -18,6 +18,9 @@ export type CallOptions = {
   timeoutMs?: number;
 };
 
+/** Of a call whose answer is a stream, which may take its time. */
+export type StreamOptions = Pick<CallOptions, 'signal'>;
+
 export type Request = CallOptions & {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** From `/api` on. */

@@ -1,7 +1,7 @@
 import type { FileContent } from './file-content.ts';
 import { DownloadRefused } from './failures.ts';
 import { followEvents } from './follow-events.ts';
-import type { CallOptions, Requester } from './requester.ts';
+import type { Requester, StreamOptions } from './requester.ts';
 
 /**
  * The part of Playwright's Download that tells which one it is. Other clients have its guid and its
@@ -15,7 +15,7 @@ export type DownloadLike =
     }
   | { guid: string; suggestedFilename: string };
 
-export type SaveOptions = Pick<CallOptions, 'signal'> & {
+export type SaveOptions = StreamOptions & {
   /** Writes the file to this path; in Node alone. */
   to?: string;
   /** How long to wait for the file once the browser has it; default 2 minutes. */
@@ -26,7 +26,7 @@ type Session = {
   requester: Requester;
   /** Of the session in the API. */
   path: string;
-  open(name: string, options: CallOptions): Promise<FileContent>;
+  open(name: string, options: StreamOptions): Promise<FileContent>;
 };
 
 const WAIT_MS = 120_000;

@@ -30,7 +30,13 @@ import {
   type RequestHandoff,
 } from './handoff.ts';
 import { createRecordings, type SessionRecording, type SessionRecordings } from './recordings.ts';
-import { queryOf, type CallOptions, type Request, type Requester } from './requester.ts';
+import {
+  queryOf,
+  type CallOptions,
+  type Request,
+  type Requester,
+  type StreamOptions,
+} from './requester.ts';
 import {
   createSteering,
   type CreatedShare,
@@ -106,13 +112,13 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
   listFiles(options?: CallOptions): Promise<SessionFile[]>;
-  downloadFile(name: string, options?: CallOptions): Promise<FileContent>;
+  downloadFile(name: string, options?: StreamOptions): Promise<FileContent>;
   uploadFile(source: FileSource, options?: UploadOptions): Promise<UploadedFile>;
   removeFile(name: string, options?: CallOptions): Promise<void>;
-  filesZip(options?: CallOptions): Promise<FilesZip>;
+  filesZip(options?: StreamOptions): Promise<FilesZip>;
   saveDownload(download: DownloadLike, options?: SaveOptions): Promise<FileContent>;
   recording(options?: CallOptions): Promise<SessionRecording>;
-  recordingSegment(name: string, options?: CallOptions): Promise<FileContent>;
+  recordingSegment(name: string, options?: StreamOptions): Promise<FileContent>;
 } & AsyncDisposable;
 
 /** What a session leaves, and who else steers or watches it. */

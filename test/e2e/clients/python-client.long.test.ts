@@ -187,7 +187,7 @@ print(json.dumps([one(), asyncio.run(other())]))
       });
   });
 
-  it('raises NoAnswer where only a proxy answers, or nobody does', async () => {
+  it('raises NoAnswer where a proxy answers alone, or nothing does', async () => {
     const seen = await answerOf(`${PROXY}
 def failure(call):
     try:
@@ -203,11 +203,11 @@ async def generated():
     async with AsyncService(url, key, httpx_args={'transport': Proxy(page(520))}) as service:
         await get_session.asyncio_detailed(client=service.client, id='ses_no')
 with of(*pages()) as service, of(page(502)) as once, \\
-        Service('http://127.0.0.1:1', key) as nobody:
+        Service('http://127.0.0.1:1', key) as absent:
     print(json.dumps([
         failure(lambda: service.stop('ses_no')),
         failure(lambda: get_session.sync_detailed(client=once.client, id='ses_no')),
-        failure(lambda: nobody.create()),
+        failure(lambda: absent.create()),
         failure(lambda: asyncio.run(in_asyncio())),
         failure(lambda: asyncio.run(generated())),
     ]))

@@ -87,8 +87,6 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     timer = setTimeout(() => void keepCounting(), waitMs).unref();
   }
   void keepCounting();
-  void store.look();
-  const looking = everyTick(STORE_EVERY_MS, () => void store.look());
 
   function database(): HealthWord {
     if (!isEventStoreConnected() || !isSameEventStore()) return 'unhealthy';
@@ -127,7 +125,7 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     [Symbol.dispose]() {
       isStopped = true;
       clearTimeout(timer);
-      looking[Symbol.dispose]();
+      store[Symbol.dispose]();
     },
   };
 }
@@ -135,15 +133,18 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
 /** Whether the object store is nearly full, as of the last look. */
 function watchStore(readStoreUse: HealthOptions['readStoreUse']) {
   let isNearlyFull = false;
+  async function look(): Promise<void> {
+    try {
+      const use = await readStoreUse();
+      isNearlyFull = use !== null && use.bytes > use.maxBytes * NEARLY_FULL;
+    } catch {
+      // NATS has the objects, too: where it is away, the database is unhealthy.
+    }
+  }
+  void look();
+  const looking = everyTick(STORE_EVERY_MS, () => void look());
   return {
     word: (): HealthWord => (isNearlyFull ? 'degraded' : 'healthy'),
-    async look(): Promise<void> {
-      try {
-        const use = await readStoreUse();
-        isNearlyFull = use !== null && use.bytes > use.maxBytes * NEARLY_FULL;
-      } catch {
-        // NATS has the objects, too: where it is away, the database is unhealthy.
-      }
-    },
+    [Symbol.dispose]: () => looking[Symbol.dispose](),
   };
 }
