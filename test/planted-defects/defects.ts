@@ -123,7 +123,7 @@ export const defects: readonly Defect[] = [
     file: 'src/features/files/session-file-store.ts',
     from: 'const left = sessionBytesMax - used - coming.bytes + replaced;',
     to: 'const left = sessionBytesMax - coming.bytes + replaced;',
-    tests: ['test/unit/provisioner/downloads'],
+    tests: ['test/unit/provisioner/files/downloads'],
   },
   {
     part: 'profile’s writer',
