@@ -134,24 +134,32 @@ describe('what somebody has removed', () => {
     expect(await sweep(200)).toMatchObject({ swept: { removed: 200, heldBack: 0 }, left: 200 });
   });
 
-  test('goes in parts, if it is much at once, or as a whole if an operator allows it', async () => {
-    expect(await sweep(201)).toMatchObject({ swept: { removed: 200, heldBack: 1 }, left: 200 });
+  test('stays, if it is much at once, until an operator allows it', async () => {
+    expect(await sweep(201)).toMatchObject({ swept: { removed: 0, heldBack: 201 }, left: 400 });
     const allowed = await sweep(201, { beyondLimit: true });
     expect(allowed).toMatchObject({ swept: { removed: 201, heldBack: 0 }, left: 199 });
   });
 
-  test('of one organization does not keep that of another, and goes in the end', async () => {
-    const { objects, left } = await storeWith(
-      ...ids.map((id) => `extensions/acme/${id}`),
-      'extensions/beta/e_0',
+  /** So many groups of each organization have been removed. */
+  async function sweepOf(counts: Record<string, number>) {
+    const keys = Object.entries(counts).flatMap(([owner, count]) =>
+      ids.slice(0, count).map((id) => `extensions/${owner}/${id}`),
     );
+    const { objects, left } = await storeWith(...keys);
     const rules = [overBy('removed', 400)];
-    const once = () => sweepObjects({ objects, rules }, never, raise);
-    expect(await once()).toMatchObject({ removed: 200, heldBack: 201 });
-    expect(await left()).not.toContain('extensions/beta/e_0');
-    expect(await once()).toMatchObject({ removed: 200, heldBack: 1 });
-    expect(await once()).toMatchObject({ removed: 1, heldBack: 0 });
-    expect(await left()).toEqual([]);
+    const swept = await sweepObjects({ objects, rules }, never, raise);
+    return { swept, owners: new Set((await left()).map((key) => key.split('/')[1])) };
+  }
+
+  test('by two organizations that remove much does not keep that of a third', async () => {
+    const { swept, owners } = await sweepOf({ acme: 150, beta: 150, gamma: 9 });
+    expect(swept).toMatchObject({ removed: 9, heldBack: 300 });
+    expect(owners).toEqual(new Set(['acme', 'beta']));
+  });
+
+  test('stays, if it is much at once of many organizations', async () => {
+    const each = Object.fromEntries(Array.from({ length: 5 }, (_, at) => [`org_${at}`, 50]));
+    expect((await sweepOf(each)).swept).toMatchObject({ removed: 0, heldBack: 250 });
   });
 
   test.each<Verdict>(['removed', 'expired'])(

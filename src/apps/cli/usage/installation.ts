@@ -97,9 +97,7 @@ export const installationCommands: readonly KnownCommand[] = [
       unknown: {
         meaning: 'remove those that the event store does not know, too; take a backup first',
       },
-      'beyond-limit': {
-        meaning: 'all at once, also if they are more than a sweep removes by itself',
-      },
+      'beyond-limit': { meaning: 'also if more are over at once than a sweep removes by itself' },
       adopt: { meaning: 'first make this event store the owner of the bucket' },
     },
     load: async () => (await import('../commands/objects/sweep.ts')).sweepObjectsCommand,

@@ -1,3 +1,4 @@
+import { thirdOf } from '#src/kernel/async/places.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import type { Leases } from '#src/kernel/messaging/leases.ts';
 import {
@@ -24,8 +25,8 @@ export type ObjectGroup = {
 
 /**
  * What is to become of a group. `expired`: its time is over, as that of any number of others may be
- * at once. `removed`: somebody has removed what it is of, which cannot be made again: a sweep takes
- * few of these. `unknown`: no event says that it was removed, and none that it is kept: it stays
+ * at once. `removed`: somebody has removed what it is of, which cannot be made again: see `LIMIT`.
+ * `unknown`: no event says that it was removed, and none that it is kept: it stays
  * until an operator decides. An event store that was restored from an older backup, or that is
  * another one, knows nothing of what is in use.
  */
@@ -52,7 +53,7 @@ export type SweepDependencies = {
 export type SweepPermissions = {
   /** Remove groups that the event store does not know, too. */
   unknown?: boolean;
-  /** Remove all that somebody has removed at once. */
+  /** Remove more than a sweep removes by itself of what somebody has removed. */
   beyondLimit?: boolean;
   /** Count, and remove nothing. */
   isDryRun?: boolean;
@@ -60,7 +61,7 @@ export type SweepPermissions = {
 
 /**
  * `unknown`: groups that the event store does not know, and that were kept. `heldBack`: groups that
- * are over, of which there were too many for one sweep: later ones take them. `leftovers`: of puts
+ * are over, of which there were too many: they stay until an operator decides. `leftovers`: of puts
  * that never ended. `failed`: groups whose rule or removal failed.
  */
 export type Sweep = {
@@ -74,14 +75,16 @@ export type Sweep = {
 };
 
 /**
- * The part of a kind's groups that one sweep removes of those that somebody has removed, and a
- * number that is always allowed: twenty profiles of ten versions. In regular use a sweep finds what
- * was removed since the one before. Where it finds more, an operator has time to look; what is left
- * over is the next sweep's, so that an organization that removes much never stops the sweep.
+ * The part of a kind's groups that one sweep removes by itself of those that somebody has removed,
+ * and a number that is always allowed: twenty profiles of ten versions. In regular use a sweep
+ * finds what was removed since the one before. Where it finds more, something may be wrong, and
+ * none goes. But an organization that has removed more than a third of the limit is held back alone
+ * where the others together keep to it: none stops the sweep for the others.
  */
 const LIMIT = { part: 0.05, always: 200 };
-/** Groups that are remembered until all of their kind are counted; the others are later sweeps'. */
+/** Groups that are remembered until all of their kind are counted; the others are next. */
 const REMEMBERED_MAX = 10_000;
+const OWN_REMEMBERED_MAX = thirdOf(REMEMBERED_MAX);
 
 /** The name of the lease: one sweep at a time. */
 const LEASE = 'object-sweep';
@@ -142,10 +145,7 @@ export function startObjectSweep(
 function report(swept: Sweep, log: Logger): void {
   if (swept.removed + swept.leftovers > 0) log.info(swept, 'removed objects whose time is over');
   if (swept.heldBack > 0)
-    log.error(
-      swept,
-      'too many objects were removed at once; later sweeps take the rest: see `bss objects sweep`',
-    );
+    log.error(swept, 'too many objects were removed at once, and stay: see `bss objects sweep`');
   if (swept.unknown > 0)
     log.warn(swept, 'objects that the event store does not know stay: see `bss objects sweep`');
 }
@@ -182,8 +182,8 @@ export async function sweepObjects(
   return sweep;
 
   async function sweepKind(rule: RetentionRule): Promise<void> {
-    const waiting: ObjectGroup[] = [];
-    let [groups, gone] = [0, 0];
+    const removed = new Map<string, Removed>();
+    let [groups, remembered] = [0, 0];
     for await (const group of groupsOf(objects.list(`${rule.kind}/`), rule)) {
       signal.throwIfAborted();
       groups += 1;
@@ -195,13 +195,18 @@ export async function sweepObjects(
         await remove(group);
         continue;
       }
-      gone += 1;
-      if (waiting.length < REMEMBERED_MAX) waiting.push(group);
+      const own = removed.get(group.organizationId) ?? { count: 0, groups: [] };
+      removed.set(group.organizationId, own);
+      own.count += 1;
+      if (remembered === REMEMBERED_MAX || own.groups.length === OWN_REMEMBERED_MAX) continue;
+      own.groups.push(group);
+      remembered += 1;
     }
     sweep.groups += groups;
-    const taken = inTurns(waiting).slice(0, limitOf(groups));
+    const limit = Math.max(LIMIT.always, LIMIT.part * groups);
+    const taken = withinLimit([...removed.values()], limit).flatMap((own) => own.groups);
     for (const group of taken) await remove(group);
-    sweep.heldBack += gone - taken.length;
+    sweep.heldBack += countOf([...removed.values()]) - taken.length;
   }
 
   async function judged(rule: RetentionRule, group: ObjectGroup): Promise<Verdict> {
@@ -256,17 +261,18 @@ async function* groupsOf(
   yield* open;
 }
 
-/** The most groups that one sweep removes of those that somebody has removed. */
-function limitOf(groups: number): number {
-  return Math.max(LIMIT.always, Math.floor(LIMIT.part * groups));
+/** What an organization has removed of a kind: how many groups, and those that are remembered. */
+type Removed = { count: number; groups: ObjectGroup[] };
+
+/** Those whose groups a sweep removes by itself: see `LIMIT`. */
+function withinLimit(all: readonly Removed[], limit: number): readonly Removed[] {
+  if (countOf(all) <= limit) return all;
+  const others = all.filter(({ count }) => count <= thirdOf(limit));
+  return countOf(others) <= limit ? others : [];
 }
 
-/** The first of each organization, then the second of each: none waits for all of another's. */
-function inTurns(groups: readonly ObjectGroup[]): ObjectGroup[] {
-  return [...Map.groupBy(groups, ({ organizationId }) => organizationId).values()]
-    .flatMap((own) => own.map((group, turn) => ({ group, turn })))
-    .toSorted((one, other) => one.turn - other.turn)
-    .map(({ group }) => group);
+function countOf(all: readonly Removed[]): number {
+  return all.reduce((sum, { count }) => sum + count, 0);
 }
 
 /**

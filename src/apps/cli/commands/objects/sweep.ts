@@ -43,7 +43,7 @@ function linesOf(swept: Sweep, isDryRun: boolean): string[] {
   if (unknown > 0)
     lines.push(`${unknown} are unknown to the event store and stay: --unknown removes them, too`);
   if (heldBack > 0)
-    lines.push(`${heldBack} are left to later sweeps: --beyond-limit removes them now`);
+    lines.push(`${heldBack} stay, since they are too many at once: --beyond-limit removes them`);
   if (failed > 0) lines.push(`${failed} could not be judged or removed`);
   return lines;
 }
