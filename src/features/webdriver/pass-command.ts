@@ -33,11 +33,11 @@ const UNSIZED: HeldBounds = {
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
 /** What commands need beside their request. */
-export type CommandParts = { drivers: Drivers; transfers: Transfers };
+export type CommandDependencies = { drivers: Drivers; transfers: Transfers };
 
 /** Passes a command to the driver by a gateway, and its answer back as it comes. */
 export async function passCommand(
-  parts: CommandParts,
+  parts: CommandDependencies,
   to: { driverUrl: string; path: string },
   request: FastifyRequest,
   reply: FastifyReply,
@@ -96,7 +96,7 @@ function closeUnread(reply: FastifyReply): void {
 
 /** Sends a command on as it arrives. What of it is in memory has a place until it is answered. */
 export async function sendCommand(
-  { drivers, transfers }: CommandParts,
+  { drivers, transfers }: CommandDependencies,
   { driverUrl, path }: { driverUrl: string; path: string },
   request: FastifyRequest,
   signal: AbortSignal,

@@ -1,54 +1,26 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import type { EventStore } from '#src/kernel/event-store/event-store.ts';
 import { BLOCKED_LANES_MAX } from '#src/features/webhooks/progress.ts';
-import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
-import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { openWebhooks, type WebhooksInMemory } from '#test/support/webhooks/webhooks-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 const { beforeAll, afterAll } = useVirtualTime();
 
-let app: Awaited<ReturnType<typeof startApp>>;
-let receivers: ReturnType<typeof createScriptedReceivers>;
+let { app, receivers, startSender: start, stopNew } = {} as WebhooksInMemory;
 beforeAll(async () => {
-  app = await startApp(undefined, { allowsPrivateWebhooks: true });
-  receivers = createScriptedReceivers(app);
+  ({ app, receivers, startSender: start, stopNew } = await openWebhooks());
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
 const types = ['session.stopped'];
 
-type Changes = Partial<
-  Pick<
-    Parameters<typeof startWebhookSender>[0],
-    'records' | 'pauses' | 'timeoutMs' | 'probeEveryMs'
-  >
->;
+type Changes = Parameters<WebhooksInMemory['startSender']>[0];
 
-function startSender(changes: Changes = {}, eventStore = app.context.eventStore) {
-  return startWebhookSender({
-    context: { ...app.context, eventStore },
-    records: app.webhooks.records,
-    leases: app.leases,
-    secretsOf: app.webhooks.secretsOf,
-    rules: app.webhooks.rules,
-    pauses: Array.from({ length: 1_000 }, () => 20),
-    timeoutMs: 500,
-    send: receivers.send,
-    count: () => undefined,
-    log: pino({ level: 'silent' }),
-    ...changes,
-  });
-}
-async function stopNew(): Promise<void> {
-  const { status, body } = await app.request('POST', '/api/sessions', {});
-  expect(status).toBe(201);
-  await app.request('DELETE', `/api/sessions/${body.id as string}`);
-}
+const startSender = (changes: Changes = {}) =>
+  start({ pauses: Array.from({ length: 1_000 }, () => 20), timeoutMs: 500, ...changes });
 
 /** Gives events one by one; the last two of the organizations come late. */
 function slowly(eventStore: EventStore, end: number): EventStore {
@@ -76,7 +48,9 @@ test('a process that starts sends to webhooks as they are now, not as they were 
   expect((await moved.change({ url: target.url })).status).toBe(200);
   expect((await removed.remove()).status).toBe(204);
   const { eventStore } = app.context;
-  await using _ = startSender({}, slowly(eventStore, await eventStore.lastSequence()));
+  await using _ = startSender({
+    context: { ...app.context, eventStore: slowly(eventStore, await eventStore.lastSequence()) },
+  });
   await eventually(() => target.received.length > 0, 'the new URL gets it');
   expect([moved.received, removed.received]).toEqual([[], []]);
 });

@@ -1,41 +1,21 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import { LEASE_MS, type Leases } from '#src/kernel/messaging/leases.ts';
-import {
-  startWebhookSender,
-  WEBHOOKS_LEASE,
-} from '#src/features/webhooks/sender/webhook-sender.ts';
-import { startApp } from '#test/support/service/api-in-memory.ts';
+import { WEBHOOKS_LEASE } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { openWebhooks, type WebhooksInMemory } from '#test/support/webhooks/webhooks-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 const { beforeAll, afterAll } = useVirtualTime();
 
-let app: Awaited<ReturnType<typeof startApp>>;
-let receivers: ReturnType<typeof createScriptedReceivers>;
+let { app, receivers, startSender, stopNew } = {} as WebhooksInMemory;
 beforeAll(async () => {
-  app = await startApp(undefined, { allowsPrivateWebhooks: true });
-  receivers = createScriptedReceivers(app);
+  ({ app, receivers, startSender, stopNew } = await openWebhooks());
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
 const types = ['session.stopped'];
 
-/** A process of the role `webhooks`. */
-function startSender(leases: Leases = app.leases) {
-  return startWebhookSender({
-    ...{ context: app.context, ...app.webhooks, leases },
-    send: receivers.send,
-    count: () => undefined,
-    log: pino({ level: 'silent' }),
-  });
-}
-async function stopNew(): Promise<void> {
-  const { body } = await app.request('POST', '/api/sessions', {});
-  await app.request('DELETE', `/api/sessions/${body.id as string}`);
-}
 const holders = async () => [...(await app.leases.held())].filter((one) => one === WEBHOOKS_LEASE);
 
 test('one process sends, and one that stands by goes on where it ends', async () => {
@@ -56,13 +36,14 @@ test('a process whose lease has run out sends nothing while the store of leases 
   await using hook = await receivers.open({ types });
   let answer = Promise.resolve();
   let goOn = () => undefined as void;
-  await using _ = startSender({
+  const leases: Leases = {
     ...app.leases,
     async acquire(name, holder) {
       await answer;
       return app.leases.acquire(name, holder);
     },
-  });
+  };
+  await using _ = startSender({ leases });
   await eventually(async () => (await holders()).length === 1, 'it has the lease');
   ({ promise: answer, resolve: goOn } = Promise.withResolvers<void>());
   await sleep(LEASE_MS);
@@ -79,7 +60,7 @@ test('without webhooks no lease is taken; that of the first one is taken at once
     ...app.leases,
     acquire: (name, holder) => ((asked += 1), app.leases.acquire(name, holder)),
   };
-  await using _ = startSender(counted);
+  await using _ = startSender({ leases: counted });
   // Records of the webhooks of the tests before are removed with it first.
   await sleep(LEASE_MS);
   const atFirst = asked;

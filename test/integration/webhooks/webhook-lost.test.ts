@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { filters } from '#events/subjects.ts';
 import type {
@@ -6,10 +5,8 @@ import type {
   ReadOptions,
   UnreadableEvent,
 } from '#src/kernel/event-store/event-store.ts';
-import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
-import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { openWebhooks, type WebhooksInMemory } from '#test/support/webhooks/webhooks-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 const { beforeAll, afterAll } = useVirtualTime();
@@ -31,11 +28,9 @@ function damaged(eventStore: EventStore): EventStore {
   return { ...eventStore, read };
 }
 
-let app: Awaited<ReturnType<typeof startApp>>;
-let receivers: ReturnType<typeof createScriptedReceivers>;
+let { app, receivers, startSender, stopNew } = {} as WebhooksInMemory;
 beforeAll(async () => {
-  app = await startApp(undefined, { allowsPrivateWebhooks: true }, damaged);
-  receivers = createScriptedReceivers(app);
+  ({ app, receivers, startSender, stopNew } = await openWebhooks(damaged));
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -43,36 +38,23 @@ const ADMIN = { authorization: 'Bearer admin' };
 const types = ['session.stopped'];
 const PAUSES = Array.from({ length: 100 }, () => 1_000);
 
-const startSender = (pauses: readonly number[]) =>
-  startWebhookSender({
-    ...{ context: app.context, leases: app.leases, ...app.webhooks, pauses },
-    send: receivers.send,
-    count: () => undefined,
-    log: pino({ level: 'silent' }),
-  });
-
 type Listed = { id: string; sequence: number; last: { outcome: string } };
 
 const listedOf = async (hook: { deliveries: () => Promise<unknown> }) =>
   (await hook.deliveries()) as Listed[];
 
-async function stopNew(): Promise<void> {
-  const { body } = await app.request('POST', '/api/sessions', {});
-  await app.request('DELETE', `/api/sessions/${body.id as string}`);
-}
-
 test('each lost event is a delivery of its own, which says what is known of it', async () => {
   await using hook = await receivers.open({ types }, () => 500);
   const sequences = () => hook.received.map(({ data }) => data.sequence);
   {
-    await using _ = startSender(PAUSES);
+    await using _ = startSender({ pauses: PAUSES });
     await stopNew();
     await stopNew();
     await eventually(async () => (await listedOf(hook)).length === 2, 'both have failed');
   }
   for (const sequence of sequences()) unreadable.set(sequence, 'malformed');
   const lostIds = sequences().map((sequence) => `lost_${sequence}`);
-  await using _ = startSender(PAUSES);
+  await using _ = startSender({ pauses: PAUSES });
   const lost = () =>
     listedOf(hook).then((all) => all.filter(({ last }) => last.outcome === 'lost'));
   await eventually(async () => (await lost()).length === 2, 'both are listed as lost');
@@ -108,7 +90,7 @@ test('events before one of a newer version are sent, and those after it wait', a
     return stopped.length === 2 && stopped;
   }, 'both have ended');
   unreadable.set(second, 'unknown');
-  await using _ = startSender(PAUSES);
+  await using _ = startSender({ pauses: PAUSES });
   const sequences = () => hook.received.map(({ data }) => data.sequence);
   await eventually(() => hook.received.length > 0, 'what comes before it is sent');
   expect(sequences()).toEqual([first]);

@@ -1,13 +1,8 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { EventStore, ReadOptions } from '#src/kernel/event-store/event-store.ts';
-import {
-  startWebhookSender,
-  WEBHOOKS_LEASE,
-} from '#src/features/webhooks/sender/webhook-sender.ts';
-import { startApp } from '#test/support/service/api-in-memory.ts';
+import { WEBHOOKS_LEASE } from '#src/features/webhooks/sender/webhook-sender.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { openWebhooks, type WebhooksInMemory } from '#test/support/webhooks/webhooks-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 const { beforeAll, afterAll } = useVirtualTime();
@@ -30,26 +25,13 @@ function withDamage(eventStore: EventStore): EventStore {
   return { ...eventStore, read };
 }
 
-let app: Awaited<ReturnType<typeof startApp>>;
-let receivers: ReturnType<typeof createScriptedReceivers>;
+let { app, receivers, startSender, stopNew } = {} as WebhooksInMemory;
 beforeAll(async () => {
-  app = await startApp(undefined, { allowsPrivateWebhooks: true }, withDamage);
-  receivers = createScriptedReceivers(app);
+  ({ app, receivers, startSender, stopNew } = await openWebhooks(withDamage));
   await app.registerOther();
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-const startSender = () =>
-  startWebhookSender({
-    ...{ context: app.context, leases: app.leases, ...app.webhooks },
-    send: receivers.send,
-    count: () => undefined,
-    log: pino({ level: 'silent' }),
-  });
-async function stopNew(): Promise<void> {
-  const { body } = await app.request('POST', '/api/sessions', {});
-  await app.request('DELETE', `/api/sessions/${body.id as string}`);
-}
 const load = async (id: string) => (await app.webhooks.records.load(id)).progress;
 const attempts = (id: string) => app.webhooks.records.attempts(id);
 

@@ -1,23 +1,18 @@
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import { sleep } from '#src/kernel/async/sleep.ts';
 import type { EventStore, HistoryOptions } from '#src/kernel/event-store/event-store.ts';
 import { READ_SPAN } from '#src/features/webhooks/sender/read-events.ts';
-import { startWebhookSender } from '#src/features/webhooks/sender/webhook-sender.ts';
-import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { openWebhooks, type WebhooksInMemory } from '#test/support/webhooks/webhooks-in-memory.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 const { beforeAll, afterAll } = useVirtualTime();
 
-let app: Awaited<ReturnType<typeof startApp>>;
-let receivers: ReturnType<typeof createScriptedReceivers>;
+let { app, receivers, startSender, stopNew } = {} as WebhooksInMemory;
 beforeAll(async () => {
-  app = await startApp(undefined, { allowsPrivateWebhooks: true });
-  receivers = createScriptedReceivers(app);
+  ({ app, receivers, startSender, stopNew } = await openWebhooks());
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -56,17 +51,14 @@ function sparse(eventStore: EventStore, spans: number[]): EventStore {
 
 test('a replay from the beginning reads so many sequences at once, and stores how far it is', async () => {
   await using hook = await receivers.open({ types: ['session.stopped'] });
-  for (let count = 0; count < 3; count += 1) {
-    const { body } = await app.request('POST', '/api/sessions', {});
-    await app.request('DELETE', `/api/sessions/${body.id as string}`);
-  }
+  for (let count = 0; count < 3; count += 1) await stopNew();
   expect((await app.request('POST', `${hook.path}/replay`, { from: 1 }, ADMIN)).status).toBe(202);
-  const { records, secretsOf, rules } = app.webhooks;
+  const { records } = app.webhooks;
   const spans: number[] = [];
   const positions = new Set<number>();
   const eventStore = sparse(app.context.eventStore, spans);
-  await using _ = startWebhookSender({
-    ...{ context: { ...app.context, eventStore }, leases: app.leases, secretsOf, rules },
+  await using _ = startSender({
+    context: { ...app.context, eventStore },
     records: {
       ...records,
       async save(webhookId, progress, revision) {
@@ -74,9 +66,6 @@ test('a replay from the beginning reads so many sequences at once, and stores ho
         return records.save(webhookId, progress, revision);
       },
     },
-    send: receivers.send,
-    count: () => undefined,
-    log: pino({ level: 'silent' }),
   });
   await eventually(() => hook.received.length === 3, 'all are sent again');
   expect(Math.max(...spans)).toBeLessThanOrEqual(READ_SPAN);

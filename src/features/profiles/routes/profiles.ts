@@ -18,7 +18,6 @@ import { loadState } from '#src/kernel/event-store/load-state.ts';
 import { loadSession, requestMetadata, type ApiDependencies } from '#src/roles/api/dependencies.ts';
 import { sendRejection } from '#src/roles/api/http/error-response.ts';
 import { response, type ApiServer } from '#src/roles/api/http/route.ts';
-
 import { limitParameter, offsetParameter } from '#src/roles/api/schemas/paging.ts';
 import {
   CreateProfileBody,
