@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { projectionId } from '#projections/projection.ts';
+import { Unavailable } from '#src/kernel/errors.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Wanted } from '#src/features/webdriver/capabilities.ts';
 import { createDrivers } from '#src/features/webdriver/drivers.ts';
@@ -95,6 +96,23 @@ test('a version that no live server has makes no session', async () => {
     status: 500,
     body: { value: { error: 'session not created', message } },
   });
+  expect((await app.request('GET', '/api/sessions')).body.sessions).toEqual([]);
+});
+
+test('a session is refused, and none is made, while the read model is away', async () => {
+  let isAway = false;
+  await using app = await startApp((views) => ({
+    ...views,
+    page: (...asked) =>
+      isAway ? Promise.reject(new Unavailable('read-model')) : views.page(...asked),
+  }));
+  isAway = true;
+  const begun = await app.request('POST', '/wd/hub/session', { capabilities: {} });
+  expect(begun).toMatchObject({
+    status: 503,
+    body: { value: { error: 'unknown error', data: { error: 'UNAVAILABLE' } } },
+  });
+  isAway = false;
   expect((await app.request('GET', '/api/sessions')).body.sessions).toEqual([]);
 });
 
